@@ -18,6 +18,7 @@ use crate::log::AppEvent;
 use crate::memory_work::Memory;
 use crate::objects::{wait_open, Object};
 use crate::shared_state::{Failure, SharedState};
+use crate::stream;
 use crate::sys;
 use crate::task::Slot;
 
@@ -48,6 +49,8 @@ pub struct Worker {
     pub(crate) buffer: Vec<u8>,
     pub(crate) kernel: Option<Kernel>,
     pub(crate) memory: Option<Memory>,
+    /// What its steps that wait for memory copy.
+    streamed: Vec<u8>,
     pub(crate) flags: Flags,
     pub(crate) tid: u32,
 }
@@ -83,6 +86,7 @@ impl Worker {
             buffer: Vec::new(),
             kernel: None,
             memory: None,
+            streamed: Vec::new(),
             flags: shared.flags[workload],
             tid: 0,
         };
@@ -149,6 +153,7 @@ impl Worker {
                 let work = self.amount(amount);
                 self.system(work)?;
             }
+            Op::Stream { bytes } => stream::stream(&mut self.streamed, bytes),
             Op::Memory { work, kib } => {
                 if let (Some(memory), Some(files)) = (&mut self.memory, &self.shared.memory) {
                     let done = memory.step(files, work, kib);

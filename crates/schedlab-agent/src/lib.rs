@@ -28,6 +28,7 @@ mod run;
 mod settings;
 mod shared_state;
 mod start;
+mod stream;
 mod supervise;
 mod sync;
 #[allow(unsafe_code)]

@@ -23,6 +23,7 @@ use crate::result::{self, Ended, Measured};
 use crate::settings::Settings;
 use crate::shared_state::SharedState;
 use crate::start::Start;
+use crate::stream;
 use crate::supervise::Root;
 use crate::sys;
 use crate::tracing::{self, Recording};
@@ -96,7 +97,10 @@ fn refuse_kernel_sections(spec: &RunSpec) -> Result<()> {
             let what = format!("task {}: call exists only in the simulator", program.name);
             Err(AgentError::cannot(what, "run the scenario on the simulator"))
         }
-        None => memory_work::check(spec.workloads.iter().flat_map(|w| &w.programs)),
+        None => {
+            stream::check(spec.workloads.iter().flat_map(|w| &w.programs))?;
+            memory_work::check(spec.workloads.iter().flat_map(|w| &w.programs))
+        }
     }
 }
 

@@ -379,6 +379,21 @@ const CASES: &[Case] = &[
         ],
     },
     Case {
+        name: "threads of STREAM move their parts and meet after each kernel",
+        workloads: r#"
+            [[workload]]
+            use = "stream"
+            threads = 3
+            array-size = 30000
+            ntimes = 4
+        "#,
+        holds: &[
+            ("stream.copy.count", Be(3.0)),
+            ("stream.triad.count", Be(3.0)),
+            ("stream.triad_mb_per_second", Reach(1.0)),
+        ],
+    },
+    Case {
         name: "sysbench takes its mutexes in turn and at random",
         workloads: r#"
             [[workload]]

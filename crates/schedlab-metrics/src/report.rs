@@ -134,6 +134,11 @@ impl Report {
                 let rate = *counted as f64 / entry.decl.divide.max(1) as f64 / (*time as f64 / 1e9);
                 self.metrics.push((name, (*time > 0).then_some(rate)));
             }
+            App::BestRate { counted, samples, shortest } => {
+                let each = *counted as f64 / entry.decl.divide.max(1) as f64 / *samples as f64;
+                let measured = *samples > 0 && *shortest > 0;
+                self.metrics.push((name, measured.then(|| each / (*shortest as f64 / 1e9))));
+            }
             App::Total { counted } => self.metrics.push((name, Some(*counted as f64 * scale))),
             App::Headline { measured, warmup } => {
                 // A workload that ended within the warm-up has no later passes.

@@ -271,6 +271,10 @@ impl Metrics {
         let live = time >= self.plan.warmup;
         match self.apps.get_mut(usize::from(metric)) {
             Some(App::Samples(histogram)) if live => histogram.record(value),
+            Some(App::BestRate { samples, shortest, .. }) if live => {
+                *samples += 1;
+                *shortest = value.min(*shortest);
+            }
             Some(App::CpuRate { time, .. }) if live => *time = time.saturating_add(value),
             Some(App::Headline { measured, warmup }) => {
                 let mean = if live { measured } else { warmup };
@@ -283,11 +287,12 @@ impl Metrics {
 
     fn count(&mut self, time: Nanos, metric: u16, count: u64) {
         match self.apps.get_mut(usize::from(metric)) {
-            Some(App::Rate { counted } | App::Total { counted } | App::CpuRate { counted, .. })
-                if time >= self.plan.warmup =>
-            {
-                *counted = counted.saturating_add(count)
-            }
+            Some(
+                App::Rate { counted }
+                | App::Total { counted }
+                | App::CpuRate { counted, .. }
+                | App::BestRate { counted, .. },
+            ) if time >= self.plan.warmup => *counted = counted.saturating_add(count),
             Some(App::PerSecond(seconds)) => seconds.count(time, count),
             _ => {}
         }

@@ -80,6 +80,12 @@ pub(crate) enum App {
         counted: u64,
         time: Nanos,
     },
+    /// Counted operations, samples, and the shortest of these.
+    BestRate {
+        counted: u64,
+        samples: u64,
+        shortest: Nanos,
+    },
     PerSecond(PerSecond),
     /// Passes of the measured time, and those that ended in the warm-up.
     Headline {
@@ -114,6 +120,7 @@ impl Metrics {
             MetricKind::Samples => App::Samples(Histogram::default()),
             MetricKind::Rate => App::Rate { counted: 0 },
             MetricKind::CpuRate => App::CpuRate { counted: 0, time: 0 },
+            MetricKind::BestRate => App::BestRate { counted: 0, samples: 0, shortest: Nanos::MAX },
             MetricKind::Total => App::Total { counted: 0 },
             MetricKind::PerSecond => App::PerSecond(PerSecond::new(plan.start, plan.warmup)),
             MetricKind::Headline => App::Headline { measured: Mean::default(), warmup: Mean::default() },

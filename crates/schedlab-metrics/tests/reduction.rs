@@ -179,9 +179,11 @@ fn program_metrics_come_in_their_unit() {
         declared("time", Unit::Seconds, MetricKind::Headline, 1),
         declared("per_op", Unit::Microseconds, MetricKind::Headline, 1000),
         declared("silent", Unit::Microseconds, MetricKind::Samples, 1),
+        declared("best", Unit::PerSecond, MetricKind::BestRate, 10),
+        declared("never", Unit::PerSecond, MetricKind::BestRate, 1),
     ];
     let plan = Plan { metrics, nr_cpus: 1, warmup: 1_000_000_000, start: 0 };
-    let events = [
+    let mut events = [
         sample(500, 0, 7_777),
         count(600, 1, 5),
         sample(700, 3, 4_000_000),
@@ -191,7 +193,15 @@ fn program_metrics_come_in_their_unit() {
         sample(1_700_000_000, 2, 3_000_000_000),
         sample(2_900_000_000, 2, 1_000_000_000),
         sample(2_900_000_000, 99, 1),
+        // Two passes of 30 operations in the measured time, the shorter of which took 0.5 s.
+        sample(900, 5, 1_000),
+        count(900, 5, 30),
+        sample(1_000_000_000, 5, 1_000_000_000),
+        count(1_000_000_000, 5, 30),
+        sample(2_000_000_000, 5, 500_000_000),
+        count(2_000_000_000, 5, 30),
     ];
+    events.sort_by_key(|event| event.time);
     let report = reduce(plan, &events, 3_000_000_000);
     check(
         &report,
@@ -202,10 +212,12 @@ fn program_metrics_come_in_their_unit() {
             ("w.ops", 15.0),
             ("w.time", 2.0),
             ("w.per_op", 4.0),
+            ("w.best", 6.0),
         ],
     );
     let json = report.to_json();
     assert!(json["metrics"]["w.silent.p99"].is_null());
+    assert!(json["metrics"]["w.never"].is_null());
     assert_eq!(json["series"]["w.latency"]["unit"], "us");
     assert_eq!(json["series"]["w.latency"]["curve"].as_array().unwrap().last().unwrap()[1], 4.0);
 }

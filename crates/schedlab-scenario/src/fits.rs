@@ -1,6 +1,7 @@
 //! Checks the workloads, the variants and the machine against each other. Each of them has been validated by itself.
 
 use schedlab_model::{suggest, CpuMask};
+use schedlab_spec::Memory;
 use schedlab_workload::{ObjectSpec, Op, Policy, Program, TaskSpec, Workload};
 
 use crate::attributes::{has_latency_nice, has_slice, no_slice};
@@ -14,6 +15,7 @@ pub(crate) fn check(
     variants: &[variant::Draft],
     cgroups: &[cgroup::Draft],
     nr_cpus: usize,
+    memory: Option<Memory>,
 ) -> Result<()> {
     let workload = &draft.workload;
     let nr_cpus = variants.first().map_or(nr_cpus, |variant| variant.cpus_of(draft.guest.as_deref(), nr_cpus));
@@ -43,6 +45,10 @@ pub(crate) fn check(
             let near = suggest(path, cgroups.iter().map(|cgroup| cgroup.path.as_str()));
             return Err(error.expected("the name of a [[cgroup]]").hint(near));
         }
+    }
+    if memory.is_none() && ops(workload).any(|(_, _, op)| matches!(op, Op::Stream { .. })) {
+        let error = draft.table.error("the machine does not say what its memory delivers");
+        return Err(error.hint("choose a machine with a [memory] table, or add one"));
     }
     for (program, step, op) in ops(workload) {
         if matches!(op, Op::SetSlice(slice) if *slice > 0) {

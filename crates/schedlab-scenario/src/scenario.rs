@@ -226,7 +226,7 @@ pub(crate) fn of_root(root: &Table, file: &str, stem: &str, dir: &Path, override
     let cgroups = cgroup::read(tables(root, "cgroup")?, made)?;
     let mut variants = variants(root, &machine, &names, (&cgroups, &guests))?;
     let limited = variant::count_limited(&mut variants);
-    drafts.iter().try_for_each(|draft| fits::check(draft, &variants, &cgroups, nr_cpus))?;
+    drafts.iter().try_for_each(|draft| fits::check(draft, &variants, &cgroups, nr_cpus, machine.memory))?;
     for variant in &mut variants {
         variant.not_simulated = variant.not_simulated.take().or_else(|| fits::boosted(&drafts, variant));
     }

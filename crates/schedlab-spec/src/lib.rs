@@ -29,6 +29,6 @@ mod run;
 
 pub use cgroup::{Cgroup, CpuMax};
 pub use guest::{GuestAction, IdleHint, Platform, PlatformCosts};
-pub use machine::{Costs, IdleState, Machine};
+pub use machine::{Costs, IdleState, Machine, Memory};
 pub use physics::{Mechanism, Physics};
 pub use run::{Guest, RunSpec};

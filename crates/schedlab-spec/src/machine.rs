@@ -231,6 +231,18 @@ pub struct IdleState {
     pub polling: bool,
 }
 
+/// What the memory of a machine delivers, in MB/s (10^6 bytes) as STREAM counts its triad: bytes read and written, without the
+/// read of a line that a write allocates.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Memory {
+    /// To one CPU that has the memory for itself.
+    pub cpu: u32,
+    /// From the memory of one node to all CPUs; `u32::MAX` is no limit.
+    pub node: u32,
+    /// Of that, to the CPUs of all other nodes together; `u32::MAX` is no limit.
+    pub remote: u32,
+}
+
 /// A machine.
 #[derive(Clone, Debug)]
 pub struct Machine {
@@ -252,6 +264,8 @@ pub struct Machine {
     pub costs: Costs,
     /// Idle states, at least one.
     pub idle_states: Vec<IdleState>,
+    /// What its memory delivers, where that is known.
+    pub memory: Option<Memory>,
     /// The mechanisms it has.
     pub physics: Physics,
     /// Timer frequency of its kernel unless a variant says otherwise.
@@ -260,11 +274,12 @@ pub struct Machine {
 
 impl Machine {
     /// The machine that a guest with these CPUs has on this one: the same processor, whose idle state is a VM exit and
-    /// whose threads compete on the host's cores.
+    /// whose threads compete on the host's cores. The bandwidth of the memory is not shared between guests.
     #[must_use]
     pub fn guest(&self, topology: Arc<Topology>) -> Machine {
         let halt = IdleState { name: "halt".into(), exit: Dist::Constant(0), target_residency: 0, polling: false };
-        Machine { topology, smt_rates: vec![1024], idle_states: vec![halt], ..self.clone() }
+        let memory = self.memory.map(|memory| Memory { node: u32::MAX, remote: u32::MAX, ..memory });
+        Machine { topology, smt_rates: vec![1024], idle_states: vec![halt], memory, ..self.clone() }
     }
 
     /// Multiplies a cost, named as in machine files, or the exit latency of `idle.NAME`; `false` if there is

@@ -15,17 +15,20 @@ pub enum Mechanism {
     CoreIdle,
     /// The kernel's periodic threads run ([`schedlab_workload::housekeeping`]).
     Housekeeping,
+    /// CPUs share the bandwidth of a node's memory ([`crate::Memory`]).
+    Memory,
 }
 
 impl Mechanism {
     /// All of them, in the order in which they were built.
-    pub const ALL: [Mechanism; 6] = [
+    pub const ALL: [Mechanism; 7] = [
         Mechanism::Lines,
         Mechanism::Locks,
         Mechanism::Selection,
         Mechanism::Cpuidle,
         Mechanism::CoreIdle,
         Mechanism::Housekeeping,
+        Mechanism::Memory,
     ];
 
     /// Its key in machine files and variants.
@@ -38,6 +41,7 @@ impl Mechanism {
             Mechanism::Cpuidle => "cpuidle",
             Mechanism::CoreIdle => "core-idle",
             Mechanism::Housekeeping => "housekeeping",
+            Mechanism::Memory => "memory",
         }
     }
 }
@@ -57,6 +61,8 @@ pub struct Physics {
     pub core_idle: bool,
     /// [`Mechanism::Housekeeping`].
     pub housekeeping: bool,
+    /// [`Mechanism::Memory`].
+    pub memory: bool,
 }
 
 impl Physics {
@@ -70,6 +76,7 @@ impl Physics {
             Mechanism::Cpuidle => self.cpuidle,
             Mechanism::CoreIdle => self.core_idle,
             Mechanism::Housekeeping => self.housekeeping,
+            Mechanism::Memory => self.memory,
         }
     }
 
@@ -82,6 +89,7 @@ impl Physics {
             Mechanism::Cpuidle => self.cpuidle = on,
             Mechanism::CoreIdle => self.core_idle = on,
             Mechanism::Housekeeping => self.housekeeping = on,
+            Mechanism::Memory => self.memory = on,
         }
     }
 }

@@ -131,6 +131,12 @@ pub enum Op {
         /// To how much, in KiB.
         kib: u32,
     },
+    /// Move this many bytes, read and written, between the CPU and memory, in order and without reuse, in user mode. They lie
+    /// on the node where the task moved its first ones.
+    Stream {
+        /// Bytes.
+        bytes: u32,
+    },
     /// Sleep this long (relative timer, with the task's timer slack).
     Sleep(Amount),
     /// Sleep until the absolute time in the register; returns at once when it has passed.

@@ -55,7 +55,7 @@ impl Op {
                 *to += first;
             }
             Op::Sample { metric, .. } | Op::Count { metric, .. } => *metric += metrics,
-            Op::Call | Op::Section { .. } | Op::Memory { .. } => {}
+            Op::Call | Op::Section { .. } | Op::Memory { .. } | Op::Stream { .. } => {}
             Op::Run(_) | Op::RunWall(_) | Op::System(_) | Op::Sleep(_) | Op::SleepUntil(_) | Op::Yield => {}
             Op::Jump(to)
             | Op::JumpBelow { to, .. }

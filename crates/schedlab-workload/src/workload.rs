@@ -103,6 +103,8 @@ pub enum MetricKind {
     Rate,
     /// Counted operations divided by the CPU time, in ns, that the samples of the same metric add up to.
     CpuRate,
+    /// Counted operations of a sample, equally many for each, divided by the shortest of the samples of the same metric, in ns.
+    BestRate,
     /// Counted operations of every whole second: one sample each.
     PerSecond,
     /// Counted in the measured time, as it is.

@@ -396,6 +396,72 @@ fn unixbench_and_lmbench_fork_and_exec_as_the_real_ones_do() {
     assert_eq!(ring.metrics[0].divide, 5, "per hop");
 }
 
+/// Programs that do one thing: messages, forks and other system calls of an operation, as their sources have them.
+#[test]
+fn an_operation_of_a_small_program_is_what_the_real_one_does() {
+    let cases: &[(&str, Given<'_>, [u64; 3])] = &[
+        ("unixbench-context1", &[], [2, 0, 0]),
+        ("unixbench-context1", &[("copies", int(3))], [2, 0, 0]),
+        ("unixbench-spawn", &[], [0, 1, 0]),
+        ("unixbench-syscall", &[], [0, 0, 5]),
+        ("unixbench-pipe", &[], [1, 0, 0]),
+        ("lmbench-lat-pipe", &[], [2, 0, 0]),
+        ("lmbench-lat-unix", &[], [2, 0, 0]),
+        ("lmbench-lat-select", &[("fds", int(10))], [0, 0, 1]),
+        ("lmbench-lat-syscall", &[], [0, 0, 1]),
+        ("lmbench-lat-syscall", &[("call", text("fstat"))], [0, 0, 1]),
+        ("lmbench-lat-syscall", &[("call", text("open"))], [0, 0, 2]),
+        ("stress-ng-context", &[("context", int(1))], [0, 0, 1000]),
+    ];
+    for (id, given, per_op) in cases {
+        let workload = build(id, given, false);
+        let out = Machine::new(&workload).budget(20_000).run(SEC, 1);
+        let ops = if out.counts[0] > 0 { out.counts[0] } else { out.samples[0].len() as u64 };
+        let messages: u64 = out.written.iter().sum();
+        let forks = (out.created - workload.tasks.len()) as u64;
+        // Children that exist for the whole run, and an operation under way in each copy.
+        let slack = 4;
+        assert!(ops >= 5, "{id} {given:?}: {ops}");
+        for (found, each) in [messages, forks, out.calls].into_iter().zip(per_op) {
+            let range = ops * each..=(ops + slack) * each + slack;
+            assert!(range.contains(&found), "{id} {given:?}: {found} in {ops} operations");
+        }
+    }
+    // Each side of lat_sem takes once and gives once.
+    let sem = build("lmbench-lat-sem", &[], false);
+    let each = |program: &schedlab_workload::Program, wanted: fn(&Op) -> bool| {
+        program.ops.iter().filter(|op| wanted(op)).count()
+    };
+    let of_pair: Vec<_> = sem.programs.iter().filter(|program| program.name == "lat_sem").collect();
+    for program in &of_pair {
+        let (takes, gives) =
+            (each(program, |op| matches!(op, Op::SemWait(_))), each(program, |op| matches!(op, Op::SemPost(_))));
+        assert_eq!((takes, gives), (1, 1));
+    }
+    assert_eq!((of_pair.len(), sem.metrics[0].divide), (2, 2), "half a round trip");
+}
+
+/// What an operation takes where others decide when it is one: bounds of its system calls.
+#[test]
+fn stressors_whose_operations_depend_on_others_keep_their_bounds() {
+    // Thousandths of a system call per op: a futex op is a wait that a wake ended; an aio op is a transfer, a getpid, a getuid and a
+    // signal, and at most one wait and one return from the handler; half of the sem ops sleep.
+    for (id, option, least, most) in [
+        ("stress-ng-futex", "futex", 2_000, u64::MAX),
+        ("stress-ng-aio", "aio", 3_900, 6_100),
+        ("stress-ng-sem", "sem", 400, 600),
+    ] {
+        let out = Machine::new(&build(id, &[(option, int(1))], false)).budget(100_000).run(SEC, 1);
+        let each = out.calls * 1000 / out.counts[0].max(1);
+        assert!(
+            out.counts[0] > 10 && (least..=most).contains(&each),
+            "{id}: {} calls, {} ops",
+            out.calls,
+            out.counts[0]
+        );
+    }
+}
+
 #[test]
 fn kernbench_starts_five_processes_per_object_one_per_directory_and_no_more_jobs_than_tokens() {
     // 30 objects are two directories of 12 and one of 6.
@@ -520,6 +586,24 @@ fn every_rank_passes_every_barrier_and_the_slowest_decides() {
         let took = out.samples[0][0] as u64;
         assert!((*least..=least + 2_000 * phases).contains(&took), "{given:?}: {took}");
         assert_eq!(out.created as u64, ranks + 1);
+    }
+}
+
+#[test]
+fn stream_moves_each_array_once_a_kernel_and_times_all_but_the_first_iteration() {
+    // Threads, elements, iterations.
+    for (threads, elements, ntimes) in [(1, 1_000_000, 2), (4, 1_000_003, 10), (5, 7_000, 3), (3, 200_000_000, 2)] {
+        let given = [("threads", int(threads)), ("array-size", int(elements)), ("ntimes", int(ntimes))];
+        let out = run(&build("stream", &given, false));
+        assert_eq!(out.end, End::Finished, "{given:?}");
+        // Three arrays are filled; then 2, 2, 3 and 3 arrays are read or written in each iteration.
+        assert_eq!(out.streamed as i64, 8 * elements * (3 + 10 * ntimes), "{given:?}");
+        assert_eq!((out.created, out.exited), (threads as usize, threads as usize - 1), "{given:?}");
+        for (kernel, words) in [2, 2, 3, 3].into_iter().enumerate() {
+            let times = ntimes as usize - 1;
+            assert_eq!((out.samples[kernel].len(), out.samples[4 + kernel].len()), (times, times), "{given:?}");
+            assert_eq!(out.counts[kernel] as i64, elements * words * times as i64, "{given:?}");
+        }
     }
 }
 

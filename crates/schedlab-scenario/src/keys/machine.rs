@@ -14,6 +14,7 @@ pub const MACHINE: Section = Section {
         key("topology", "table or \"host\"", "", "CPUs, caches and nodes"),
         key("costs", "table", "", "cost of each action"),
         key("idle", "tables", "", "idle states of a CPU, shallowest first"),
+        key("memory", "table", "", "what the memory delivers"),
         key("physics", "table", "none", "mechanisms beyond the cost of instructions"),
     ],
 };
@@ -60,6 +61,18 @@ pub const PHYSICS: Section = Section {
         key("cpuidle", "boolean", "false", "the menu governor chooses idle states and stops the tick"),
         key("core-idle", "boolean", "false", "a thread leaves an idle state that its whole core has reached"),
         key("housekeeping", "boolean", "false", "the kernel's periodic threads run"),
+        key("memory", "boolean", "whether `[memory]` is given", "CPUs share the bandwidth of a node's memory"),
         key("source", "string", "", "why this machine has them"),
+    ],
+};
+
+/// `[memory]` of a machine.
+pub const MEMORY: Section = Section {
+    name: "[memory]",
+    keys: &[
+        key("cpu", "1 to 10000000", "", "MB/s to one CPU that has the memory for itself, as STREAM counts its triad"),
+        key("node", "1 to 10000000", "", "MB/s from the memory of a node to all CPUs, at least `cpu`"),
+        key("remote", "1 to 10000000", "`node`", "MB/s of that to the CPUs of all other nodes, at most `node`"),
+        key("source", "string", "", "where the numbers come from"),
     ],
 };

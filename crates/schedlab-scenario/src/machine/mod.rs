@@ -3,6 +3,7 @@
 mod costs;
 mod draft;
 mod host;
+mod memory;
 mod physics;
 mod presets;
 mod sources;

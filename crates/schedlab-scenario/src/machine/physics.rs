@@ -1,39 +1,51 @@
 //! The `[physics]` of a machine: which mechanisms beyond the cost of instructions it has.
 
-use schedlab_spec::{Costs, Machine, Mechanism, Physics};
+use schedlab_spec::{Costs, Machine, Mechanism, Memory, Physics};
 
 use super::sources::Sources;
 use crate::error::Result;
 use crate::keys::PHYSICS;
 use crate::value::Table;
 
-/// Reads the mechanisms of a machine. Those that are missing are the base's; lines are on where their transfer has a cost.
-pub(super) fn read(machine: &Table, base: Option<&Machine>, costs: &Costs, sources: &mut Sources) -> Result<Physics> {
+/// Reads the mechanisms of a machine. Those that are missing are the base's; lines are on where their transfer has a cost, memory
+/// where the machine states what it delivers.
+pub(super) fn read(
+    machine: &Table,
+    base: Option<&Machine>,
+    costs: &Costs,
+    memory: Option<Memory>,
+    sources: &mut Sources,
+) -> Result<Physics> {
     let own_cost = machine
         .get("costs")
         .is_some_and(|costs| costs.as_table().is_some_and(|costs| costs.get("line-transfer").is_some()));
     let mut physics = base.map(|base| base.physics).unwrap_or_default();
     physics.lines |= own_cost;
+    physics.memory |= machine.get("memory").is_some();
     let Some(value) = machine.get("physics") else { return Ok(physics) };
     let table = value.table("a table such as { locks = true, source = \"..\" }")?.only(&PHYSICS)?;
     sources.read("physics", &table)?;
-    switches(&table, physics, costs)
+    switches(&table, physics, costs, memory)
 }
 
 /// The mechanisms with those that the table switches.
-pub(crate) fn switches(table: &Table, physics: Physics, costs: &Costs) -> Result<Physics> {
+pub(crate) fn switches(table: &Table, physics: Physics, costs: &Costs, memory: Option<Memory>) -> Result<Physics> {
     let mut physics = physics;
     for (name, value) in table.entries().into_iter().filter(|(name, _)| *name != "source") {
         let found = Mechanism::ALL.into_iter().find(|mechanism| mechanism.name() == name);
         let mechanism = found.ok_or_else(|| {
             let error = table.key_error(name, format!("unknown mechanism {}", crate::error::quote(name)));
-            error.expected("one of lines, locks, selection, cpuidle, core-idle, housekeeping")
+            error.expected("one of lines, locks, selection, cpuidle, core-idle, housekeeping, memory")
         })?;
         physics.set(mechanism, value.boolean()?);
         let nothing = costs.line_transfer.iter().all(|cost| cost.typical() == 0);
         if mechanism == Mechanism::Lines && physics.lines && nothing {
             let error = value.error("the machine does not say what the transfer of a cache line costs");
             return Err(error.hint("give it as costs.line-transfer of the machine"));
+        }
+        if mechanism == Mechanism::Memory && physics.memory && memory.is_none() {
+            let error = value.error("the machine does not say what its memory delivers");
+            return Err(error.hint("give it as [memory] of the machine"));
         }
     }
     Ok(physics)

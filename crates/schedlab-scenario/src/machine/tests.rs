@@ -28,11 +28,12 @@ fn every_preset_loads_and_names_its_sources() {
         let of_guests = costs.filter(|(_, cost)| cost[0].typical() > 0).count();
         assert!(of_guests >= 1, "{id}");
         let has = |group: &str| machine.sources.iter().any(|line| line.starts_with(group));
-        let optional = usize::from(has("line-transfer: ")) + usize::from(has("physics: "));
+        let optional = ["line-transfer: ", "physics: ", "memory: "].into_iter().filter(|group| has(group)).count();
         assert_eq!(machine.sources.len(), 1 + needed + optional + of_guests + machine.idle_states.len(), "{id}");
         let physics = machine.physics;
         assert_eq!(has("line-transfer: "), physics.lines, "{id}");
-        assert_eq!(has("physics: "), physics != Physics::default(), "{id}");
+        assert_eq!(has("memory: "), physics.memory, "{id}");
+        assert_eq!(has("physics: "), Physics { memory: false, ..physics } != Physics::default(), "{id}");
         assert!(machine.sources.iter().all(|line| !line.contains(sources::NO_SOURCE)), "{id}");
         assert_eq!(machine.smt_rates.len(), machine.topology.smt(CpuId(0)).count(), "{id}");
     }

@@ -6,6 +6,7 @@ use schedlab_trace::{Kind, Sink, TaskState};
 use super::bandwidth::resume_user_mode_work;
 use super::contention::{charge_group_loads, touch_next};
 use super::idle::{enter_idle_state, switch_to_idle};
+use super::memory::{begin_stream, end_stream};
 use super::segment::{core_changed, poll_lock, segment_end, settle};
 use super::state::Kernel;
 use super::task::{Life, Wait};
@@ -73,6 +74,9 @@ fn switch_out<S: Sink>(
     task: TaskId,
 ) -> (i32, i32, TaskState) {
     run.cancel(kernel.id, Source::Segment, cpu);
+    if machine.cpus[cpu.index()].segment.mode == Mode::Stream {
+        end_stream(run, machine, kernel, cpu);
+    }
     let c = &mut machine.cpus[cpu.index()];
     let t = &mut kernel.tasks[task.index()];
     let state = match t.life {
@@ -121,6 +125,9 @@ fn switch_in<S: Sink>(
     }
     if from_idle {
         start_tick(run, kernel, cpu);
+    }
+    if machine.cpus[cpu.index()].segment.mode == Mode::Stream {
+        begin_stream(run, machine, kernel, cpu, task);
     }
     resume_user_mode_work(run, machine, kernel, cpu);
     if let Some(end) = segment_end(run, machine, kernel, cpu) {

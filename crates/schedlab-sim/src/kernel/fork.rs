@@ -119,6 +119,7 @@ fn new_task(kernel: &Kernel, id: TaskId, seed: u64) -> Task {
         children_time: 0,
         process: 0,
         timer_slack: 0,
+        memory_home: None,
         dice: Dice::new(stream(seed, "cost")),
         lines: TaskLines::default(),
     }

@@ -19,7 +19,7 @@ impl Points {
     /// Those of a model.
     pub fn of(model: PreemptModel) -> Points {
         let bit = |mode: Mode| 1u16 << mode as u16;
-        let mut preempted = bit(Mode::User) | bit(Mode::Wall) | bit(Mode::Spin) | bit(Mode::Guest);
+        let mut preempted = bit(Mode::User) | bit(Mode::Stream) | bit(Mode::Wall) | bit(Mode::Spin) | bit(Mode::Guest);
         if model.is_preemptible() {
             preempted |= bit(Mode::Kernel);
         }

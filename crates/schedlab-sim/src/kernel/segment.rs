@@ -5,8 +5,9 @@ use std::sync::Arc;
 use schedlab_model::{CpuId, Nanos};
 use schedlab_trace::Sink;
 
+use super::memory::share_memory;
 use super::state::Kernel;
-use crate::machine::{Activity, Machine, Mode, WORK_SHIFT};
+use crate::machine::{Activity, Machine, Mode};
 use crate::run::{Run, Source};
 
 /// The CPU reschedules at the end of this instant.
@@ -57,7 +58,8 @@ fn special_end<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Ke
         if k.schedule_paid.is_none() {
             let cost = machine.costs.schedule.draw_any(&mut c.dice);
             k.schedule_paid = Some(cost);
-            c.segment.cost_left += cost << WORK_SHIFT;
+            c.pending += cost;
+            c.take_pending();
         }
         let end = run.now + c.wall(c.segment.cost_left)?;
         if c.segment.cost_left == 0 {
@@ -71,7 +73,7 @@ fn special_end<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Ke
         return Some(run.now + c.wall(segment.cost_left + segment.until_point())?);
     }
     match segment.mode {
-        Mode::User | Mode::Kernel | Mode::Locked | Mode::PreemptOff | Mode::IrqOff => {
+        Mode::User | Mode::Stream | Mode::Kernel | Mode::Locked | Mode::PreemptOff | Mode::IrqOff => {
             Some(run.now + c.wall(segment.cost_left + segment.work_left)?)
         }
         Mode::Wall | Mode::Poll => Some((run.now + c.wall(segment.cost_left)?).max(segment.until)),
@@ -96,6 +98,9 @@ pub fn poll_lock<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &Kern
 pub fn core_changed<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId, busy: bool) {
     if let Some(threads) = machine.core_changed(cpu, busy, run.now) {
         settle_others(run, machine, kernel, cpu, threads);
+        if machine.waits_for_memory() {
+            share_memory(run, machine, kernel, cpu);
+        }
     }
 }
 

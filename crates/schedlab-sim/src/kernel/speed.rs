@@ -4,6 +4,7 @@ use schedlab_model::CpuId;
 use schedlab_trace::Sink;
 
 use super::idle::{plan_halt, resume_poll};
+use super::memory::share_memory;
 use super::segment::{poll_lock, settle};
 use super::state::Kernel;
 use crate::machine::{Activity, Machine};
@@ -29,6 +30,9 @@ pub fn release_interrupts<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, cpu: C
 pub fn set_speed<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId, speed: u32) {
     let before = machine.cpus[cpu.index()].rate;
     machine.set_speed(cpu, speed, run.now);
+    if machine.waits_for_memory() {
+        share_memory(run, machine, kernel, cpu);
+    }
     match (before, machine.cpus[cpu.index()].rate) {
         (0, 0) => {}
         (_, 0) => stop(run, machine, kernel, cpu),

@@ -1,6 +1,6 @@
 //! A task as its kernel knows it (`task_struct`). What it executes is its program's affair.
 
-use schedlab_model::{Nanos, Pid, TaskId};
+use schedlab_model::{CpuId, Nanos, Pid, TaskId};
 
 use super::lines::TaskLines;
 use crate::machine::{Dice, Segment};
@@ -89,6 +89,8 @@ pub struct Task {
     /// Address space.
     pub process: u32,
     pub timer_slack: Nanos,
+    /// The CPU on which it waited for memory first: its pages lie on that node.
+    pub memory_home: Option<CpuId>,
     /// Draws of costs.
     pub dice: Dice,
     pub lines: TaskLines,

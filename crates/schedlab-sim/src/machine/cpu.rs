@@ -38,8 +38,13 @@ pub struct Cpu {
     pub activity: Activity,
     /// Time up to which everything is accounted.
     pub last: Nanos,
-    /// Execution rate in 1/1024: `smt_rate` at `speed`. At rate 0 the CPU executes nothing and handles no interrupt.
+    /// Execution rate in 1/1024: `core_rate`, or `memory_rate` if that is less. At rate 0 the CPU executes nothing and handles no
+    /// interrupt.
     pub rate: u32,
+    /// Rate of what does not wait for memory: `smt_rate` at `speed`.
+    pub core_rate: u32,
+    /// What the memory leaves the segment, `u32::MAX` for one that does not wait for memory.
+    pub memory_rate: u32,
     /// The rate that the busy threads of its core leave it, in 1/1024.
     pub smt_rate: u32,
     /// Speed of the hardware thread, in 1/1024.
@@ -69,6 +74,8 @@ impl Cpu {
             activity: Activity::Idle,
             last: 0,
             rate: smt_rate,
+            core_rate: smt_rate,
+            memory_rate: u32::MAX,
             smt_rate,
             speed: FULL_SPEED,
             segment: Segment::EMPTY,
@@ -132,10 +139,20 @@ impl Cpu {
         }
     }
 
-    /// How long the pending overhead takes at the current rate; `None` at rate 0.
+    /// How long this much work that does not wait for memory takes, rounded up, ns; `None` at rate 0.
+    #[inline]
+    pub fn core_wall(&self, work: u64) -> Option<Nanos> {
+        match self.core_rate {
+            FULL_SPEED => Some((work + ((1 << WORK_SHIFT) - 1)) >> WORK_SHIFT),
+            0 => None,
+            rate => Some(work.div_ceil(u64::from(rate))),
+        }
+    }
+
+    /// How long the pending overhead takes; `None` at rate 0.
     #[inline]
     pub fn pending_wall(&self) -> Option<Nanos> {
-        self.wall(self.pending << WORK_SHIFT)
+        self.core_wall(self.pending << WORK_SHIFT)
     }
 
     /// Spends the pending overhead outside of a segment: how long that takes. At rate 0 it stays pending: `None`.
@@ -154,7 +171,7 @@ impl Cpu {
 
     /// It enters the idle state at its rate; at rate 0 it has to wait.
     pub fn go_on_entering(&mut self, now: Nanos) {
-        if let Some(left) = self.wall(self.entering_left).filter(|left| *left > 0) {
+        if let Some(left) = self.core_wall(self.entering_left).filter(|left| *left > 0) {
             self.entering_left = 0;
             self.idle_from = now + left;
         }
@@ -168,15 +185,23 @@ impl Cpu {
         }
     }
 
-    /// The pending overhead joins the segment: it is spent before the segment's work continues.
+    /// The pending overhead joins the segment: it is spent before the segment's work continues. It does not wait for memory, so
+    /// beside a segment that does it counts as the work that is done in its time.
     #[inline(always)]
     pub fn take_pending(&mut self) {
-        self.segment.cost_left += std::mem::take(&mut self.pending) << WORK_SHIFT;
+        let work = std::mem::take(&mut self.pending) << WORK_SHIFT;
+        self.segment.cost_left += if self.rate == self.core_rate { work } else { self.beside_memory(work) };
     }
 
-    /// Sets the rate anew after `smt_rate` or `speed` has changed; everything up to now must be accounted.
+    #[cold]
+    fn beside_memory(&self, work: u64) -> u64 {
+        self.core_wall(work).unwrap_or(0) * u64::from(self.rate)
+    }
+
+    /// Sets the rate anew after `smt_rate`, `speed` or `memory_rate` has changed; everything up to now must be accounted.
     pub fn update_rate(&mut self) {
-        self.rate = ((u64::from(self.smt_rate) * u64::from(self.speed)) >> WORK_SHIFT) as u32;
+        self.core_rate = ((u64::from(self.smt_rate) * u64::from(self.speed)) >> WORK_SHIFT) as u32;
+        self.rate = self.core_rate.min(self.memory_rate);
     }
 }
 

@@ -23,7 +23,7 @@ impl Machine {
         let c = &mut self.cpus[cpu.index()];
         let cost = self.costs.idle_hint.draw_any(&mut c.dice) * vcpus;
         match c.activity {
-            Activity::Idle => c.idle_from += c.wall(cost << WORK_SHIFT).unwrap_or(0),
+            Activity::Idle => c.idle_from += c.core_wall(cost << WORK_SHIFT).unwrap_or(0),
             _ => c.pending += cost,
         }
     }

@@ -14,6 +14,7 @@ mod haltpoll;
 mod idle;
 mod lines;
 mod lock;
+mod memory;
 mod menu;
 mod segment;
 mod state;

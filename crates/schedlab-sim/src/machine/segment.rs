@@ -11,6 +11,8 @@ pub const WORK_SHIFT: u32 = 10;
 pub enum Mode {
     /// Work in user mode.
     User,
+    /// Work in user mode that waits for memory, whose bandwidth CPUs share.
+    Stream,
     /// User mode until the wall clock reaches `Segment::until`.
     Wall,
     /// User mode until another task releases the lock that this one spins on.
@@ -37,7 +39,7 @@ impl Mode {
     /// As events name it.
     pub fn section(self) -> Section {
         match self {
-            Mode::User | Mode::Wall | Mode::Spin | Mode::Guest => Section::User,
+            Mode::User | Mode::Stream | Mode::Wall | Mode::Spin | Mode::Guest => Section::User,
             Mode::Poll | Mode::Kernel => Section::Kernel,
             Mode::Locked | Mode::LockSpin | Mode::PvWait => Section::Spinlock,
             Mode::PreemptOff => Section::PreemptOff,
@@ -54,7 +56,7 @@ impl Mode {
     /// Whether it ends when its work is done, and for no other reason.
     #[inline(always)]
     pub fn is_plain(self) -> bool {
-        matches!(self, Mode::User | Mode::Kernel | Mode::Locked | Mode::PreemptOff | Mode::IrqOff)
+        matches!(self, Mode::User | Mode::Stream | Mode::Kernel | Mode::Locked | Mode::PreemptOff | Mode::IrqOff)
     }
 
     /// Whether it is kernel mode.
@@ -103,7 +105,9 @@ impl Segment {
     pub fn is_done(&self, now: Nanos) -> bool {
         self.cost_left == 0
             && match self.mode {
-                Mode::User | Mode::Kernel | Mode::Locked | Mode::PreemptOff | Mode::IrqOff => self.work_left == 0,
+                Mode::User | Mode::Stream | Mode::Kernel | Mode::Locked | Mode::PreemptOff | Mode::IrqOff => {
+                    self.work_left == 0
+                }
                 Mode::Wall | Mode::Poll => now >= self.until,
                 Mode::Spin | Mode::Guest => false,
                 // It looks at its lock.

@@ -9,6 +9,7 @@ use super::cost::{CostTable, CostTables, Dice};
 use super::cpu::{Activity, Cpu};
 use super::cpuidle::{state_at_boot, Cpuidle};
 use super::exits::Exits;
+use super::memory::MemoryBandwidth;
 use super::segment::WORK_SHIFT;
 
 /// A core: its threads and how many of them are busy.
@@ -36,6 +37,8 @@ pub struct Machine {
     pub(super) idle_allowed: usize,
     /// The governors of idle states, where the machine has them.
     pub(super) cpuidle: Option<Box<Cpuidle>>,
+    /// The CPUs that wait for memory, where they share its bandwidth.
+    pub(super) memory: Option<Box<MemoryBandwidth>>,
     pub(super) preset: Arc<Preset>,
     shares: bool,
     has_locks: bool,
@@ -70,6 +73,7 @@ impl Machine {
             idle_exits: preset.idle_states.iter().map(|state| CostTable::new(&state.exit, spec.noise)).collect(),
             idle_allowed,
             cpuidle,
+            memory: MemoryBandwidth::new(spec),
             enqueue_time: costs.wakeup.typical().saturating_sub(costs.wakeup_clock.typical()),
             switch_time: costs.switch_thread.typical(),
             atomic_time: costs.user_op.typical(),
@@ -98,9 +102,14 @@ impl Machine {
         self.selection_takes_time
     }
 
+    /// What one CPU gets of the memory's bandwidth if it has it for itself, MB/s, where the machine states it.
+    pub fn memory_of_cpu(&self) -> Option<u32> {
+        self.preset.memory.map(|memory| memory.cpu)
+    }
+
     /// How long so many ns of work take on the CPU at its rate.
     pub fn wall_of(&self, cpu: CpuId, work: Nanos) -> Nanos {
-        self.cpus[cpu.index()].wall(work << WORK_SHIFT).unwrap_or(work)
+        self.cpus[cpu.index()].core_wall(work << WORK_SHIFT).unwrap_or(work)
     }
 
     /// Charges overhead to what the CPU does next.

@@ -25,6 +25,7 @@ pub fn begin<S: Sink>(x: &mut Running<S>, op: Op) -> Next {
             x.kernel_call(work)
         }
         Op::RunWall(amount) => begin_wall(x, amount),
+        Op::Stream { bytes } => begin_stream(x, bytes),
         Op::Wait(object) => sync::begin_wait(x, Some(object)),
         Op::WaitOwn => sync::begin_wait(x, None),
         Op::Post(object) => sync::begin_post(x, object),
@@ -91,6 +92,14 @@ fn begin_reap<S: Sink>(x: &mut Running<S>) -> Next {
     let table = if t.zombies > 0 { &x.machine.costs.reap } else { &x.machine.costs.reap_wait };
     let cost = table.draw_any(&mut t.dice);
     x.kernel_call(cost)
+}
+
+/// As long as it takes a CPU that has the memory for itself.
+fn begin_stream<S: Sink>(x: &mut Running<S>, bytes: u32) -> Next {
+    match x.machine.memory_of_cpu() {
+        Some(rate) => Next::Work(Mode::Stream, (u64::from(bytes) * 1000).div_ceil(u64::from(rate.max(1)))),
+        None => x.fail_program("stream: the machine does not say what its memory delivers"),
+    }
 }
 
 /// The time counts from when the CPU has finished the overhead it has incurred.

@@ -69,7 +69,7 @@ impl Programs {
     pub fn executes(&self, kernel: &Kernel, task: TaskId, mode: Mode) -> String {
         match mode {
             Mode::Spin => self.spins(kernel, task),
-            Mode::User | Mode::Wall => "is in user mode".into(),
+            Mode::User | Mode::Stream | Mode::Wall => "is in user mode".into(),
             Mode::Guest => "runs a guest".into(),
             Mode::Poll => "polls for the end of a guest's halt".into(),
             Mode::Kernel => "is in preemptible kernel code".into(),

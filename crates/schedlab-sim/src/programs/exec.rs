@@ -163,7 +163,11 @@ fn begin_other<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
         fail_livelock(x);
         return true;
     }
-    position.follow(&mut x.machine.cpus[x.cpu.index()].segment, next)
+    let stops = position.follow(&mut x.machine.cpus[x.cpu.index()].segment, next);
+    if matches!(op, Op::Stream { .. }) && stops {
+        kernel::begin_stream(x.run, x.machine, x.kernel, x.cpu, x.task);
+    }
+    stops
 }
 
 #[inline(never)]
@@ -176,6 +180,9 @@ fn other_effect<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
     }
     if matches!(op, Op::SpinLock { .. } | Op::KernelLock { .. }) {
         return spin_effect(x, op);
+    }
+    if matches!(op, Op::Stream { .. }) {
+        kernel::end_stream(x.run, x.machine, x.kernel, x.cpu);
     }
     // A call is over unless it blocks again: back in user mode.
     let called = std::mem::replace(&mut x.segment().mode, Mode::User).is_kernel();

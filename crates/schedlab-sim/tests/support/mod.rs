@@ -9,7 +9,7 @@ use std::sync::Arc;
 use schedlab_model::{CpuId, CpuMask, KernelId, Nanos, Topology, SEC};
 use schedlab_policy::{KernelConfig, Version};
 use schedlab_sim::{Outcome, SimError};
-use schedlab_spec::{Costs, IdleState, Machine, Physics, RunSpec};
+use schedlab_spec::{Costs, IdleState, Machine, Memory, Physics, RunSpec};
 use schedlab_trace::{Event, Kind, Sink};
 use schedlab_workload::{Dist, Op, Program, TaskSpec, Workload};
 
@@ -77,6 +77,7 @@ pub fn machine(topology: Topology, cost: Nanos) -> Machine {
             line_transfer: [none(), none(), none(), none(), none()],
         },
         idle_states: vec![IdleState { name: "C1".into(), exit: c(), target_residency: 0, polling: false }],
+        memory: Some(Memory { cpu: 1000, node: 1800, remote: 900 }),
         physics: Physics::default(),
         hz: 250,
     }

@@ -18,6 +18,7 @@ fn step() -> impl Strategy<Value = Vec<Op>> {
     prop_oneof![
         4 => amount().prop_map(|a| vec![Op::Run(a)]),
         1 => amount().prop_map(|a| vec![Op::RunWall(a)]),
+        1 => (1u32..3_000_000).prop_map(|bytes| vec![Op::Stream { bytes }]),
         1 => (1u64..200_000).prop_map(|ns| vec![Op::System(Amount::Fixed(ns))]),
         3 => amount().prop_map(|a| vec![Op::Sleep(a)]),
         1 => Just(vec![Op::Yield]),

@@ -44,6 +44,12 @@ impl MetricSpec {
         MetricSpec { name, help, unit: Unit::PerSecond, better: Better::Higher, kind, stats: &[], queueing: false }
     }
 
+    /// Operations per second of the shortest pass, higher is better.
+    pub(super) const fn best_rate(name: &'static str, help: &'static str) -> Self {
+        let kind = MetricKind::BestRate;
+        MetricSpec { name, help, unit: Unit::PerSecond, better: Better::Higher, kind, stats: &[], queueing: false }
+    }
+
     /// Operations per second of CPU time, higher is better.
     pub(super) const fn cpu_rate(name: &'static str, help: &'static str) -> Self {
         let kind = MetricKind::CpuRate;

@@ -18,6 +18,7 @@ mod metric;
 mod nas;
 mod netperf;
 mod nginx;
+mod openmp;
 mod option;
 mod perf_futex;
 mod perf_futex_rate;
@@ -32,6 +33,7 @@ mod schbench_v1_rps;
 mod service;
 mod specjbb;
 mod starve;
+mod stream;
 mod stress_ng;
 mod stress_ng_aio;
 mod stress_ng_context;
@@ -152,6 +154,7 @@ pub fn all() -> &'static [&'static Entry] {
         &lmbench::LAT_CTX,
         &lmbench::LAT_SELECT,
         &lmbench::LAT_SYSCALL,
+        &stream::ENTRY,
         &nas::ENTRY,
         &specjbb::ENTRY,
         &video::ENTRY,

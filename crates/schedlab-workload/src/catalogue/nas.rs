@@ -2,21 +2,17 @@
 //!
 //! - Every rank computes for `work` of CPU time, uniform within `imbalance` percent of it, and waits at the barrier until
 //!   all have come. The slowest rank decides how long a phase takes. `straggler` makes the phases of the first rank longer.
-//! - A rank waits as libgomp's threads do: it spins, then sleeps on a futex; the last one to come wakes the sleepers.
-//!   libgomp spins 300,000 times, or 100 times if there are more threads than CPUs (GOMP_SPINCOUNT in its manual): 16 ms
-//!   and 5 us, by 55 ns a turn (300,000 turns of a loop with PAUSE took 16.5 ms at best on a guest, Xeon). `wait-policy`
-//!   is OMP_WAIT_POLICY: "passive" never spins. "active" spins 30 billion turns, here without end, or 1,000 turns (55 us) if
-//!   there are more threads than CPUs.
+//! - A rank waits as libgomp's threads do: openmp.rs.
 //! - A phase of 1 ms and an imbalance of 5% are choices: the programs of the suite reach from barriers every few tens of
 //!   microseconds to seconds.
 //!
-//! Left out: memory bandwidth and caches, data exchanged between ranks, a barrier's cost that grows with the ranks. A rank
-//! that spins looks at the barrier every 2 us only. The last rank wakes the sleepers one by one instead of by one call.
+//! Left out: memory bandwidth and caches, data exchanged between ranks.
 
-use super::{BuildError, Ends, Entry, MetricSpec, OptionKind, OptionSpec, Preset, Settings, TimeUnit};
+use super::openmp::{Barrier, WAIT_POLICY};
+use super::{BuildError, Ends, Entry, MetricSpec, OptionSpec, Preset, Settings, TimeUnit};
 use crate::build::{Builder, Code};
-use crate::{Amount, Better, Dist, ObjectSpec, Op, ProgramId, TaskKind, TaskSpec, Unit, Workload};
-use schedlab_model::{Nanos, USEC};
+use crate::{Amount, Better, Dist, Op, ProgramId, TaskKind, TaskSpec, Unit, Workload};
+use schedlab_model::Nanos;
 
 const TIME: MetricSpec =
     MetricSpec::headline("time", Unit::Seconds, Better::Lower, "from the start of the ranks until the last has ended");
@@ -33,61 +29,27 @@ pub(super) const ENTRY: Entry = Entry {
         OptionSpec::number("imbalance", 5, 0, 100, "percent by which that varies, up and down"),
         OptionSpec::number("straggler", 0, 0, 10_000, "percent by which the first rank has more to do"),
         OptionSpec::number("iterations", 1000, 1, 100_000_000, "barriers"),
-        OptionSpec {
-            name: "wait-policy",
-            kind: OptionKind::Choice(&["default", "active", "passive"]),
-            default: Preset::Word("default"),
-            help: "OMP_WAIT_POLICY: active spins without end, or for 55 us with more threads than CPUs",
-        },
+        WAIT_POLICY,
     ],
     metrics: &[TIME, RATE, WAIT],
     ends: Ends::Always,
     build,
 };
 
-/// libgomp's 300,000 turns and, with more threads than CPUs, 100 turns.
-const SPIN: Nanos = 16_500 * USEC;
-const SPIN_CROWDED: Nanos = 5_500;
-/// Time between two looks.
-const LOOK: Nanos = 2 * USEC;
-
 // Registers of a rank.
 const LEFT: u8 = 0;
 const SINCE: u8 = 1;
 const NOW: u8 = 2;
-const LOOKS: u8 = 3;
-const COUNTER: u8 = 4;
 // Registers of main.
 const CHILD: u8 = 0;
 const BEGIN: u8 = 1;
-
-/// The barrier: how many may still come before the last one, and for each of two phases in turn the tickets out of it.
-struct Barrier {
-    others: u64,
-    places: u32,
-    tickets: [u32; 2],
-    /// Looks before a rank sleeps; `None`: it never does.
-    looks: Option<u64>,
-}
+const COUNTER: u8 = 4;
 
 fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
     let mut builder = Builder::new(settings.name);
     let [time, rate, wait] = [TIME, RATE, WAIT].map(|spec| builder.metric(spec.decl(1)));
     let ranks = settings.number("ranks").max(2).unsigned_abs();
-    let crowded = ranks > settings.nr_cpus as u64;
-    let looks = match (settings.word("wait-policy").as_str(), crowded) {
-        ("active", false) => None,
-        ("active", true) => Some(10 * SPIN_CROWDED / LOOK),
-        ("passive", _) => Some(0),
-        (_, true) => Some(SPIN_CROWDED / LOOK),
-        (_, false) => Some(SPIN / LOOK),
-    };
-    let mut semaphore = |name: &str, initial: u64| {
-        builder.object(name.to_string(), ObjectSpec::Semaphore { initial: u32::try_from(initial).unwrap_or(u32::MAX) })
-    };
-    let places = semaphore("places", ranks - 1);
-    let tickets = ["even tickets", "odd tickets"].map(|name| semaphore(name, 0));
-    let barrier = Barrier { others: ranks - 1, places, tickets, looks };
+    let barrier = Barrier::new(&mut builder, settings, ranks);
     let phases = settings.number("iterations").unsigned_abs();
     let work = settings.time("work");
     let percent = settings.number("imbalance").unsigned_abs();
@@ -96,9 +58,10 @@ fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
         let mut code = Code::default();
         // Two phases at a time, one with each kind of tickets; an odd one comes first.
         if phases % 2 == 1 {
-            barrier.phase(&mut code, work, 1, rate, wait);
+            phase(&mut code, &barrier, work, 1, [rate, wait]);
         }
-        code.repeat(LEFT, phases / 2, |code| (0..2).for_each(|kind| barrier.phase(code, work, kind, rate, wait)));
+        let pair = |code: &mut Code| (0..2).for_each(|kind| phase(code, &barrier, work, kind, [rate, wait]));
+        code.repeat(LEFT, phases / 2, pair);
         builder.program("nas", code)
     };
     let straggler = program(work + work * settings.number("straggler").unsigned_abs() / 100);
@@ -116,38 +79,13 @@ fn spread(work: Nanos, percent: u64) -> Dist {
     }
 }
 
-impl Barrier {
-    fn phase(&self, code: &mut Code, work: Amount, kind: usize, rate: u16, wait: u16) {
-        let (last, out) = (code.mark(), code.mark());
-        code.op(Op::Run(work));
-        code.op(Op::Clock(SINCE));
-        code.sem_try_wait(self.places, last);
-        self.wait(code, kind, out);
-        code.bind(last);
-        // Places for the next phase first: whoever has a ticket may come there at once.
-        code.repeat(COUNTER, self.others, |code| code.op(Op::SemPost(self.places)));
-        code.repeat(COUNTER, self.others, |code| code.op(Op::SemPost(self.tickets[kind])));
-        code.op(Op::Count { metric: rate, count: 1 });
-        code.bind(out);
-        code.elapsed(NOW, SINCE);
-        code.op(Op::Sample { metric: wait, reg: NOW });
-    }
-
-    /// Spins, then sleeps, for a ticket.
-    fn wait(&self, code: &mut Code, kind: usize, out: crate::build::Mark) {
-        if self.looks != Some(0) {
-            code.op(Op::Set(LOOKS, self.looks.map_or(i64::MAX, |looks| looks as i64)));
-            let again = code.here();
-            let none = code.mark();
-            code.sem_try_wait(self.tickets[kind], none);
-            code.jump(out);
-            code.bind(none);
-            code.op(Op::Run(Amount::Fixed(LOOK)));
-            code.dec_jump(LOOKS, again);
-        }
-        code.op(Op::SemWait(self.tickets[kind]));
-        code.jump(out);
-    }
+/// Computes and meets the others.
+fn phase(code: &mut Code, barrier: &Barrier, work: Amount, kind: usize, [rate, wait]: [u16; 2]) {
+    code.op(Op::Run(work));
+    code.op(Op::Clock(SINCE));
+    barrier.meet(code, kind, |code| code.op(Op::Count { metric: rate, count: 1 }));
+    code.elapsed(NOW, SINCE);
+    code.op(Op::Sample { metric: wait, reg: NOW });
 }
 
 /// Starts the ranks and waits for them.

@@ -1,7 +1,7 @@
 //! `sysbench memory` 1.0.20: threads that write or read blocks of memory and never block.
 //!
-//! A block costs CPU time by its size, as measured where it is in the cache. Left out: caches and the bandwidth of the memory
-//! that threads share, so threads on CPUs of their own do not slow each other down; `memory-scope` therefore changes nothing
+//! A block costs CPU time by its size, as measured where it is in the cache, as the default of 1 KiB is. Left out: caches, so blocks
+//! beyond them do not share the bandwidth of memory either (stream.rs does); `memory-scope` therefore changes nothing
 //! and is refused. Blocks are counted some 100 us at a time.
 
 use schedlab_model::{Nanos, USEC};

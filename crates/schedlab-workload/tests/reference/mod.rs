@@ -51,6 +51,8 @@ pub struct Outcome {
     pub calls: u64,
     /// Page faults.
     pub faults: u64,
+    /// Bytes moved between CPU and memory.
+    pub streamed: u64,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -140,6 +142,7 @@ impl<'w> Machine<'w> {
                 execs: 0,
                 calls: 0,
                 faults: 0,
+                streamed: 0,
             },
         };
         for spec in &workload.tasks {
@@ -325,6 +328,11 @@ impl<'w> Machine<'w> {
                 self.out.faults += u64::from(fault);
                 self.out.calls += u64::from(!fault);
                 Flow::After(1_000)
+            }
+            // 10 GB/s.
+            Op::Stream { bytes } => {
+                self.out.streamed += u64::from(bytes);
+                Flow::After(u64::from(bytes) / 10)
             }
             Op::Yield => Flow::After(0),
             Op::Exec(program) => {

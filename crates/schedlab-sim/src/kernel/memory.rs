@@ -1,0 +1,34 @@
+//! Tasks that wait for memory: what they execute ends later or sooner when others begin or end to.
+
+use schedlab_model::{CpuId, TaskId};
+use schedlab_trace::Sink;
+
+use super::segment::settle;
+use super::state::Kernel;
+use crate::machine::Machine;
+use crate::run::Run;
+
+/// The task on the CPU waits for memory from now on: for that of the node where it did first.
+pub fn begin_stream<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId, task: TaskId) {
+    let home = *kernel.tasks[task.index()].memory_home.get_or_insert(cpu);
+    if machine.begin_stream(cpu, home) {
+        share_memory(run, machine, kernel, cpu);
+    }
+}
+
+/// The task on the CPU waits for memory no longer.
+pub fn end_stream<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
+    if machine.end_stream(cpu) {
+        share_memory(run, machine, kernel, cpu);
+    }
+}
+
+/// Divides the bandwidth anew. The end of what `cpu` itself executes is the caller's to find.
+#[inline(never)]
+pub fn share_memory<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
+    let mut changed = Vec::new();
+    machine.share_memory(run.now, &mut changed);
+    for other in changed.into_iter().filter(|changed| *changed != cpu) {
+        settle(run, machine, kernel, other);
+    }
+}

@@ -1,0 +1,90 @@
+//! The barrier of OpenMP as libgomp has it, for programs of threads that compute and meet.
+//!
+//! A thread that waits spins, then sleeps on a futex; the last one to come wakes the sleepers. libgomp spins 300,000 times, or
+//! 100 times if there are more threads than CPUs (GOMP_SPINCOUNT in its manual): 16 ms and 5 us, by 55 ns a turn (300,000 turns of
+//! a loop with PAUSE took 16.5 ms at best on a guest, Xeon). `wait-policy` is OMP_WAIT_POLICY: "passive" never spins. "active"
+//! spins 30 billion turns, here without end, or 1,000 turns (55 us) if there are more threads than CPUs.
+//!
+//! Left out: a barrier's cost that grows with the threads. A thread that spins looks at the barrier every 2 us only. The last one
+//! wakes the sleepers one by one instead of by one call.
+
+use super::{OptionKind, OptionSpec, Preset, Settings};
+use crate::build::{Builder, Code};
+use crate::{Amount, ObjectSpec, Op};
+use schedlab_model::{Nanos, USEC};
+
+pub(super) const WAIT_POLICY: OptionSpec = OptionSpec {
+    name: "wait-policy",
+    kind: OptionKind::Choice(&["default", "active", "passive"]),
+    default: Preset::Word("default"),
+    help: "OMP_WAIT_POLICY: active spins without end, or for 55 us with more threads than CPUs",
+};
+
+/// libgomp's 300,000 turns and, with more threads than CPUs, 100 turns.
+const SPIN: Nanos = 16_500 * USEC;
+const SPIN_CROWDED: Nanos = 5_500;
+/// Time between two looks.
+const LOOK: Nanos = 2 * USEC;
+
+// Registers that waiting uses.
+const LOOKS: u8 = 3;
+const COUNTER: u8 = 4;
+
+/// The barrier: how many may still come before the last one, and for each of two phases in turn the tickets out of it.
+pub(super) struct Barrier {
+    others: u64,
+    places: u32,
+    tickets: [u32; 2],
+    /// Looks before a thread sleeps; `None`: it never does.
+    looks: Option<u64>,
+}
+
+impl Barrier {
+    /// For so many threads, 1 or more.
+    pub fn new(builder: &mut Builder, settings: &Settings<'_>, threads: u64) -> Barrier {
+        let crowded = threads > settings.nr_cpus as u64;
+        let looks = match (settings.word("wait-policy").as_str(), crowded) {
+            ("active", false) => None,
+            ("active", true) => Some(10 * SPIN_CROWDED / LOOK),
+            ("passive", _) => Some(0),
+            (_, true) => Some(SPIN_CROWDED / LOOK),
+            (_, false) => Some(SPIN / LOOK),
+        };
+        let mut semaphore = |name: &str, initial: u64| {
+            let initial = u32::try_from(initial).unwrap_or(u32::MAX);
+            builder.object(name.to_string(), ObjectSpec::Semaphore { initial })
+        };
+        let places = semaphore("places", threads - 1);
+        let tickets = ["even tickets", "odd tickets"].map(|name| semaphore(name, 0));
+        Barrier { others: threads - 1, places, tickets, looks }
+    }
+
+    /// Waits until all have come. `kind` is 0 and 1 in turn; the last thread to come does `last`. Registers 3 and 4 are in use.
+    pub fn meet(&self, code: &mut Code, kind: usize, last: impl FnOnce(&mut Code)) {
+        let (all_here, out) = (code.mark(), code.mark());
+        code.sem_try_wait(self.places, all_here);
+        self.wait(code, kind, out);
+        code.bind(all_here);
+        // Places for the next phase first: a thread that has a ticket may come there at once.
+        code.repeat(COUNTER, self.others, |code| code.op(Op::SemPost(self.places)));
+        code.repeat(COUNTER, self.others, |code| code.op(Op::SemPost(self.tickets[kind])));
+        last(code);
+        code.bind(out);
+    }
+
+    /// Spins, then sleeps, for a ticket.
+    fn wait(&self, code: &mut Code, kind: usize, out: crate::build::Mark) {
+        if self.looks != Some(0) {
+            code.op(Op::Set(LOOKS, self.looks.map_or(i64::MAX, |looks| looks as i64)));
+            let again = code.here();
+            let none = code.mark();
+            code.sem_try_wait(self.tickets[kind], none);
+            code.jump(out);
+            code.bind(none);
+            code.op(Op::Run(Amount::Fixed(LOOK)));
+            code.dec_jump(LOOKS, again);
+        }
+        code.op(Op::SemWait(self.tickets[kind]));
+        code.jump(out);
+    }
+}
