@@ -25,6 +25,7 @@ pub mod program;
 mod program_results;
 mod result;
 mod run;
+pub mod sections;
 mod settings;
 mod shared_state;
 mod start;

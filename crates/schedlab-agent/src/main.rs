@@ -1,4 +1,4 @@
-//! The command line: `schedlab-agent run|probe|calibrate|programs`.
+//! The command line: `schedlab-agent run|probe|calibrate|sections|programs`.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -34,6 +34,12 @@ enum Command {
         /// Write the JSON to this file instead of stdout.
         #[arg(long)]
         out: Option<PathBuf>,
+    },
+    /// Make system calls and page faults one by one, each announced in the trace, for `schedlab calibrate --sections`.
+    Sections {
+        /// How often each of them is made.
+        #[arg(long, default_value_t = 9)]
+        repeat: usize,
     },
     /// Print which executables the workloads of a scenario may start.
     Programs {
@@ -97,6 +103,7 @@ fn main() -> ExitCode {
         Command::Run(options) => run(&options),
         Command::Probe => write(&schedlab_agent::probe(), None),
         Command::Calibrate { quick, traced, out } => calibrate(quick, traced, out.as_deref()),
+        Command::Sections { repeat } => schedlab_agent::sections::carry_out(repeat),
         Command::Programs { scenario, set } => programs(&scenario, &set),
     };
     match outcome {

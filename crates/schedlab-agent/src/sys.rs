@@ -103,6 +103,13 @@ pub fn exit_now(code: i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
+/// `execv` with the name of the program as its only argument. It returns only if the program cannot be executed.
+pub fn exec(path: &std::ffi::CStr, name: &std::ffi::CStr) {
+    let arguments = [name.as_ptr(), std::ptr::null()];
+    // SAFETY: both strings end with a zero, and the array with a null pointer.
+    unsafe { libc::execv(path.as_ptr(), arguments.as_ptr()) };
+}
+
 /// `waitpid(-1)`, only for children of this thread if `own_thread`. Returns `None` if no child has exited and `block` is
 /// false.
 pub fn wait_any(block: bool, own_thread: bool) -> io::Result<Option<(i32, i32)>> {

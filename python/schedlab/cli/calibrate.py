@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
-from schedlab.arms import calibrate
+from schedlab.arms import calibrate, section_file
 from schedlab.cli.console import Console, write_file
 from schedlab.cli.parser import Options
 from schedlab.cli.paths import STDOUT
@@ -20,6 +20,8 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     engine = engine or native_engine()
     if options.arm == "sim":
         raise InputError("the simulator has no costs to measure", hint="use --arm host or --arm vm")
+    if options.sections:
+        return _sections(options, console, engine)
     measured = (
         calibrate.vm(engine, options.kernel or "6.12.107", options.quick, options.traced, console.detail)
         if options.arm == "vm"
@@ -30,10 +32,29 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
             f"{measured.foreign_pct:.0f}% of the CPU time was foreign or stolen, which affects the upper quantiles"
         )
     text = calibrate.preset(measured, datetime.now(UTC).date())
+    if _written(options, console, text, f"{len(measured.costs)} costs of {measured.where}"):
+        console.say(f"`schedlab run SCENARIO --machine {options.out}` uses it")
+    return 0
+
+
+def _sections(options: Options, console: Console, engine: Engine) -> int:
+    """The kernel sections of system calls, which only a guest can be probed for."""
+    if options.arm != "vm":
+        raise InputError("--sections measures the kernel of a guest", hint="use --arm vm")
+    if options.traced:
+        raise InputError("--sections enables tracepoints of its own", hint="omit --traced")
+    row = options.kernel or "6.12.107"
+    table, where = section_file.measure(engine, row, options.quick, console.detail)
+    text = section_file.text(table, where, row, datetime.now(UTC).date())
+    _written(options, console, text, f"{len(table.calls)} calls of {where}")
+    return 0
+
+
+def _written(options: Options, console: Console, text: str, what: str) -> bool:
+    """Whether the text went to a file, not to stdout."""
     if options.out is None or str(options.out) == STDOUT:
         console.result(text.rstrip("\n"))
-        return 0
+        return False
     write_file(Path(options.out), text)
-    console.result(f"{options.out}: {len(measured.costs)} costs of {measured.where}")
-    console.say(f"`schedlab run SCENARIO --machine {options.out}` uses it")
-    return 0
+    console.result(f"{options.out}: {what}")
+    return True

@@ -46,7 +46,12 @@ def calibrate(p: argparse.ArgumentParser) -> None:
     p.add_argument("--kernel", metavar="ROW", help="the guest's kernel (default: 6.12.107)")
     p.add_argument("--quick", action="store_true", help="fewer repetitions")
     p.add_argument("--traced", action="store_true", help="enable the tracepoints, which separate the parts of a cost")
-    p.add_argument("--out", type=Path, metavar="FILE", help="write the machine file (default: stdout)")
+    p.add_argument(
+        "--sections",
+        action="store_true",
+        help="measure where system calls of a guest's kernel may reschedule, and its spinlocks, instead of costs",
+    )
+    p.add_argument("--out", type=Path, metavar="FILE", help="write the machine file or the table (default: stdout)")
 
 
 def validate(p: argparse.ArgumentParser) -> None:

@@ -1,0 +1,90 @@
+"""Runs the guest whose kernel sections are measured, and writes the table of them as TOML."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import date
+from pathlib import Path
+
+from schedlab.arms import accelerator, agent, guest, images, sections
+from schedlab.arms.vm import booted
+from schedlab.engine import Engine
+from schedlab.guests.qemu import COUNTED, Machine
+
+SCRIPT = Path(__file__).with_name("sections.sh")
+MEMORY_MB = 1024
+LIMIT_S = 1800.0
+REPEAT, REPEAT_QUICK = 9, 3
+
+
+def measure(engine: Engine, row: str, quick: bool, tell: Callable[[str], None]) -> tuple[sections.Table, str]:
+    """The sections of a guest's kernel, and where they were measured."""
+    guest.check_tools()
+    kernel = images.for_row(engine, row)
+    repeat = REPEAT_QUICK if quick else REPEAT
+    own = {
+        "schedlab/settings": "",
+        "schedlab/command": f"REPEAT={repeat}\n{SCRIPT.read_text()}",
+        f"{guest.WORK}/.keep": "",
+    }
+    machine = Machine(kernel.image, 1, MEMORY_MB, accel=COUNTED)
+    code, sent, _ = booted(machine, guest.base([]) + guest.texts(own), LIMIT_S, tell)
+    if code != 0:
+        raise agent.failure(code, sent.text("stderr"), "calibrate --sections, in the guest")
+    traces = [sent.text(name).splitlines() for name in ("bare", "voluntary", "none")]
+    where = f"QEMU {accelerator.words(COUNTED)}, {kernel.source}, each call {repeat} times"
+    return sections.table(*traces), where
+
+
+def text(table: sections.Table, where: str, row: str, day: date) -> str:
+    """The table as TOML. Lengths are instructions."""
+    lines = [
+        f"# Measured by `schedlab calibrate --sections --arm vm --kernel {row}` on {day.isoformat()}: {where}.",
+        "# Lengths are instructions of an emulated CPU beyond those of getppid(), without what the probes cost "
+        f"({table.probe} each).",
+        "# longest-none and longest-voluntary: the longest way without a point, from beginning to end.",
+        *(f"# Not measured: {name}: {why}." for name, why in table.absent.items()),
+    ]
+    for call in table.calls:
+        lines += ["", "[[call]]", *_call(call)]
+    return "\n".join(lines) + "\n"
+
+
+def _call(call: sections.Call) -> list[str]:
+    cond_resched = [point for point in call.points if not point.might_sleep]
+    might_sleep = [point for point in call.points if point.might_sleep]
+    longest, irq_off = call.longest_lock(), call.longest_lock(irq_off=True)
+    return [
+        f'name = "{call.name}"',
+        f"kib = {call.kib}",
+        f"instructions = {call.length}",
+        f"cond-resched = {len(cond_resched)}",
+        f"might-sleep = {len(might_sleep)}",
+        f"longest-none = {call.longest(voluntary=False)}",
+        f"longest-voluntary = {call.longest(voluntary=True)}",
+        f"spinlocks = {len(call.locks)}",
+        f"spinlocked = {sum(lock.length for lock in call.locks)}",
+        *(
+            [f"longest-spinlock = {longest.length}", f'longest-spinlock-of = "{_name(longest.caller)}"']
+            if longest
+            else []
+        ),
+        *(
+            [f"longest-irq-off = {irq_off.length}", f'longest-irq-off-of = "{_name(irq_off.caller)}"']
+            if irq_off
+            else []
+        ),
+        f"points-of = {_callers([*cond_resched, *might_sleep])}",
+    ]
+
+
+def _callers(points: Sequence[sections.Point]) -> str:
+    """What calls the points, the most frequent first."""
+    counts = Counter(_name(point.caller) for point in points).most_common()
+    return "[" + ", ".join(f'"{name} {count}"' for name, count in counts) + "]"
+
+
+def _name(caller: str) -> str:
+    """The function without the offset in it."""
+    return caller.split("+")[0]
