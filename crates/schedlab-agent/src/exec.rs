@@ -338,6 +338,11 @@ impl Worker {
             Op::SubReg { into, from } => slot.set(into, slot.register(into).wrapping_sub(slot.register(from))),
             Op::Draw(reg, dist) => slot.set(reg, self.draw(dist) as i64),
             Op::Clock(reg) => slot.set(reg, self.shared.time() as i64),
+            Op::MulReg { into, by } => slot.set(into, slot.register(into).wrapping_mul(slot.register(by))),
+            Op::DivReg { into, by } => {
+                slot.set(into, slot.register(into).checked_div(slot.register(by)).unwrap_or(i64::MAX));
+            }
+            Op::IdleTime(reg) => slot.set(reg, sys::idle_time() as i64),
             Op::CpuTime(reg) => slot.set(reg, sys::cpu_time() as i64),
             Op::Preemptions(reg) => slot.set(reg, sys::thread_usage().involuntary as i64),
             Op::TimerDue { object, into } => {

@@ -255,6 +255,15 @@ pub fn cpu_time() -> u64 {
     thread_usage().cpu_ns + usage(libc::RUSAGE_CHILDREN).cpu_ns
 }
 
+/// Time in ns that all CPUs together have been idle since boot, as `/proc/stat` counts it (in 1/100 s); 0 if it cannot be read.
+#[must_use]
+pub fn idle_time() -> u64 {
+    const TICK: u64 = 10_000_000;
+    let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    let idle = stat.lines().next().and_then(|line| line.split_whitespace().nth(4)?.parse::<u64>().ok());
+    idle.unwrap_or(0) * TICK
+}
+
 /// The minor page faults of the calling thread.
 #[cfg(test)]
 pub fn faults() -> u64 {

@@ -389,12 +389,28 @@ pub enum Op {
         /// What is subtracted.
         from: Reg,
     },
+    /// Register *= register, wrapping.
+    MulReg {
+        /// Destination.
+        into: Reg,
+        /// The factor.
+        by: Reg,
+    },
+    /// Register /= register, towards 0; divided by 0 it is the largest value.
+    DivReg {
+        /// Destination.
+        into: Reg,
+        /// The divisor.
+        by: Reg,
+    },
     /// Register := a fresh draw.
     Draw(Reg, DistId),
     /// Register := the current time in ns (clock_gettime, vDSO).
     Clock(Reg),
     /// Register := CPU time in ns of the task and of all child processes that it has reaped (`getrusage`).
     CpuTime(Reg),
+    /// Register := time in ns that all CPUs together have been idle since boot (a read of `/proc/stat`).
+    IdleTime(Reg),
     /// Register := how often the task has been switched out while it was runnable (`ru_nivcsw`).
     Preemptions(Reg),
     /// Continue at the label.

@@ -183,6 +183,43 @@ fn schbench_v1_serves_the_requests_that_it_is_given() {
 }
 
 #[test]
+fn schbench_v1_adapts_its_requests_to_how_busy_the_cpus_are() {
+    // The interpreter says that half of the CPUs are busy. Percent, rate at the beginning, rate in each second.
+    let cases: &[(i64, i64, &[i64])] = &[
+        (50, 10, &[10, 10, 10]),
+        // d is 2, 3, 1.4 reduced to 1.1, 1.1 reduced to 1.0125: rounded up.
+        (100, 10, &[10, 20, 40]),
+        (70, 100, &[100, 110, 121]),
+        (55, 100, &[100, 102, 104]),
+        // 0.3, 0.7, 0.84 and 0.94 go to 0.3, 0.7, 0.88 and 0.9475: rounded down.
+        (10, 100, &[100, 30, 9]),
+        (35, 100, &[100, 70, 49]),
+        (42, 100, &[100, 88, 77]),
+        (47, 100, &[100, 94, 89]),
+        (10, 3, &[3, 1, 1]),
+    ];
+    for (percent, rps, rates) in cases {
+        for message_threads in [1, 3] {
+            let given = [
+                ("message-threads", int(message_threads)),
+                ("threads", int(2)),
+                ("runtime", text("3s")),
+                ("rps", int(rps * message_threads)),
+                ("auto-rps", int(*percent)),
+            ];
+            let workload = build("schbench-1.0", &given, false);
+            let out = run(&workload);
+            // A look at the beginning, and one each second, the last of which comes too late.
+            let set: Vec<i64> = out.peer_registers.iter().filter(|(reg, _)| *reg == 1).map(|(_, rate)| *rate).collect();
+            assert_eq!((set.len(), out.end), (3 * message_threads as usize, End::Finished));
+            let rates_set: Vec<i64> = set.chunks(message_threads as usize).take(2).map(|each| each[0]).collect();
+            assert!(set.chunks(message_threads as usize).all(|each| each.iter().all(|rate| *rate == each[0])));
+            assert_eq!(rates_set, rates[1..], "{percent}% from {rps}");
+        }
+    }
+}
+
+#[test]
 fn cyclictest_keeps_its_intervals_and_ends_with_its_loops_or_duration() {
     let out = run(&build("cyclictest", &[("loops", int(100)), ("threads", int(2))], false));
     assert_eq!(out.end, End::Finished);

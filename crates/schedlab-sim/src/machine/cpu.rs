@@ -129,6 +129,15 @@ impl Cpu {
         }
     }
 
+    /// How long it has been idle by now.
+    pub fn idle_at(&self, now: Nanos) -> Nanos {
+        let since = match self.activity {
+            Activity::Idle => now.saturating_sub(self.last.max(self.idle_from)),
+            Activity::Exiting | Activity::Busy => 0,
+        };
+        self.time.idle + since
+    }
+
     /// How long this much work takes at the current rate, rounded up, ns; `None` at rate 0.
     #[inline]
     pub fn wall(&self, work: u64) -> Option<Nanos> {

@@ -1,5 +1,6 @@
 //! Operations of user mode: registers, lists, mailboxes, samples.
 
+use schedlab_model::Nanos;
 use schedlab_trace::{Kind, Sink};
 use schedlab_workload::Op;
 
@@ -23,6 +24,19 @@ pub fn compute<S: Sink>(x: &mut Running<S>, op: Op) -> Next {
         }
         Op::SubReg { into, from } => {
             *position.register(into) = position.register(into).wrapping_sub(*position.register(from));
+        }
+        Op::MulReg { into, by } => {
+            *position.register(into) = position.register(into).wrapping_mul(*position.register(by));
+        }
+        Op::DivReg { into, by } => {
+            let by = *position.register(by);
+            *position.register(into) = position.register(into).checked_div(by).unwrap_or(i64::MAX);
+        }
+        Op::IdleTime(register) => {
+            let now = x.run.now;
+            let idle: Nanos = x.machine.cpus.iter().map(|cpu| cpu.idle_at(now)).sum();
+            *x.register(register) = idle as i64;
+            return x.kernel_call(0);
         }
         Op::Draw(register, dist) => *x.register(register) = x.draw(dist) as i64,
         Op::Clock(register) => {

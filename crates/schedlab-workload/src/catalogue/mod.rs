@@ -29,6 +29,7 @@ mod perf_seccomp_notify;
 mod pgbench;
 mod schbench;
 mod schbench_v1;
+mod schbench_v1_auto_rps;
 mod schbench_v1_rps;
 mod service;
 mod specjbb;

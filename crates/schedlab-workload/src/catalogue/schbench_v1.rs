@@ -2,10 +2,11 @@
 //!
 //! Worker: message and wait (wakeup sample); then the request: sleep, take the lock of the CPU it is on, multiply,
 //! release. Message thread: wake all that wait, wait for a post. The cache footprint counts only through the work. `rps` turns the
-//! message thread into a generator of requests: schbench_v1_rps.rs.
+//! message thread into a generator of requests: schbench_v1_rps.rs, and schbench_v1_auto_rps.rs for `auto-rps`.
 
 use schedlab_model::Nanos;
 
+use super::schbench_v1_auto_rps::Main;
 use super::wake_list::{memset_cost, sample_from_1us, WakeList, NOW};
 use super::{schbench_v1_rps, BuildError, Ends, Entry, MetricSpec, OptionKind, OptionSpec, Preset, Settings, TimeUnit};
 use crate::build::{Builder, Code};
@@ -44,7 +45,13 @@ pub(super) const ENTRY: Entry = Entry {
             default: Preset::Number(0),
             help: "requests per second of all message threads, as until 2025-04; 0 = off",
         },
-        OptionSpec::not_modelled("auto-rps", "it reads /proc/stat"),
+        OptionSpec::number(
+            "auto-rps",
+            0,
+            0,
+            100,
+            "percent of all CPUs to be busy: adapts rps to it, from 10 on; 0 = off",
+        ),
         OptionSpec::not_modelled("split", "caches have no model"),
         OptionSpec::not_modelled("message-cpus", "use the scenario's own affinity"),
         OptionSpec::not_modelled("worker-cpus", "use the scenario's own affinity"),
@@ -58,6 +65,9 @@ pub(super) const ENTRY: Entry = Entry {
 /// Picoseconds of one multiply-add of the naive matrix product: five products of 104 x 104 took about 2.6 ms with
 /// gcc -O2 on a guest of 2 vCPUs.
 const MULTIPLY_ADD_PS: u128 = 462;
+
+/// Requests per second with which `auto-rps` begins.
+const AUTO_RPS: u32 = 10;
 
 /// Register that receives a child's id.
 const CHILD: Reg = 0;
@@ -78,12 +88,12 @@ fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
     let mut builder = Builder::new(settings.name);
     let metrics = [WAKEUP, REQUEST, RPS, RPS_SECOND].map(|spec| builder.metric(spec.decl(1)));
     let locks = builder.object("lock of the CPU".to_string(), ObjectSpec::CpuLocks);
-    let mut main = Code::default();
+    let mut message_programs = Vec::new();
     for index in 0..message_threads {
         if rps > 0 {
             let body = |code: &mut Code| request(code, settings, locks, metrics);
-            let program = schbench_v1_rps::generator(&mut builder, index, workers, rps, metrics[0], &body);
-            main.op(Op::Fork { program, kind: TaskKind::Thread, into: CHILD });
+            let generator = schbench_v1_rps::generator(&mut builder, index, workers, rps, metrics[0], &body);
+            message_programs.push(generator);
             continue;
         }
         let list = WakeList::new(&mut builder, index);
@@ -93,10 +103,17 @@ fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
         let fork = Op::Fork { program: worker, kind: TaskKind::Thread, into: CHILD };
         code.repeat(COUNTER, u64::from(workers), |code| code.op(fork));
         list.serve(&mut code, transfer, None, None);
-        let program = builder.program("schbench-msg", code);
-        main.op(Op::Fork { program, kind: TaskKind::Thread, into: CHILD });
+        message_programs.push(builder.program("schbench-msg", code));
     }
-    main.op(Op::Sleep(Amount::Fixed(settings.time("runtime"))));
+    let (percent, runtime) = (settings.count("auto-rps"), settings.time("runtime"));
+    let mut main = Code::default();
+    if percent > 0 {
+        main = Main { percent, nr_cpus: settings.nr_cpus as u64, rps, runtime }.code(&mut builder, &message_programs);
+    } else {
+        let fork = |program| Op::Fork { program, kind: TaskKind::Thread, into: CHILD };
+        message_programs.iter().for_each(|program| main.op(fork(*program)));
+        main.op(Op::Sleep(Amount::Fixed(runtime)));
+    }
     if !settings.repeat {
         main.op(Op::Finish);
     }
@@ -109,16 +126,18 @@ fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
 fn rps(settings: &Settings<'_>, message_threads: u32, workers: u32) -> Result<u64, BuildError> {
     // A worker has a program of its own then.
     const MOST: u64 = 20_000;
-    if !settings.is_set("rps") {
-        return Ok(0);
-    }
+    let asked = match (settings.is_set("rps"), settings.is_set("auto-rps")) {
+        (true, _) => settings.count("rps"),
+        (false, true) => AUTO_RPS,
+        (false, false) => return Ok(0),
+    };
     if settings.is_set("pipe") {
         return Err(settings.error("rps", "rps and pipe are two modes").expected("one of them"));
     }
     if u64::from(workers) * u64::from(message_threads) > MOST {
         return Err(settings.error("rps", format!("more than {MOST} workers")).expected("fewer threads"));
     }
-    match u64::from(settings.count("rps") / message_threads) {
+    match u64::from(asked / message_threads) {
         0 => {
             let what = "less than one request per second for each message thread";
             Err(settings.error("rps", what).expected(format!("{message_threads} or more")))

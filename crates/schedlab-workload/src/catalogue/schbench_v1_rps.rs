@@ -1,4 +1,5 @@
-//! `-R` of schbench 1.0 (2023-04 to 2025-04): a message thread that makes requests, eight at a time.
+//! `-R` of schbench 1.0 (2023-04 to 2025-04): a message thread that makes requests, eight at a time. `-A` changes their rate:
+//! schbench_v1_auto_rps.rs.
 //!
 //! In each second the message thread gives a request to one worker after the other, as many as asked for, and sleeps for the
 //! time of eight after every eighth; what is left of the second it sleeps at its end. A worker that has been given nine since it
@@ -8,7 +9,7 @@
 //! its request time from when it begins with a request: the time in the queue is in neither. Since 2025-05 the program gives
 //! the requests of a second without a pause instead, and drops from 129 on; that has no model.
 
-use schedlab_model::{Nanos, SEC, USEC};
+use schedlab_model::{SEC, USEC};
 
 use super::wake_list::{sample_from_1us, NOW, STAMP};
 use crate::build::{Builder, Code};
@@ -27,11 +28,14 @@ const LEFT: Reg = 3;
 const TAKEN: Reg = 4;
 
 // Registers of a message thread.
+const TEMPORARY: Reg = 0;
+/// Requests per second; `-A` changes it.
+pub(super) const RATE: Reg = 1;
 const OWN: Reg = 2;
 const PEER: Reg = 3;
-const CREATED: Reg = 4;
+const PAUSE: Reg = 4;
 const START: Reg = 5;
-const REQUESTS: Reg = 6;
+const GIVEN: Reg = 6;
 const EIGHTH: Reg = 7;
 
 /// A message thread that makes `rps` requests per second for `workers` workers, which serve each with `request` and report
@@ -46,12 +50,8 @@ pub(super) fn generator(
 ) -> ProgramId {
     let ring = builder.object(format!("message thread {index} itself"), ObjectSpec::List);
     let mut code = Code::default();
-    // The ring of workers is this thread's own mailbox; its own id comes from a list that only it uses.
-    let known = code.mark();
-    code.op(Op::ListPush(ring));
-    code.op(Op::ListTake(ring));
-    code.list_pop(OWN, known);
-    code.bind(known);
+    code.op(Op::Set(RATE, i64::try_from(rps).unwrap_or(i64::MAX)));
+    own_id(&mut code, ring, OWN);
     let rooms: Vec<ObjectId> = (0..workers)
         .map(|number| {
             let room = ObjectSpec::Semaphore { initial: PENDING };
@@ -62,23 +62,35 @@ pub(super) fn generator(
             room
         })
         .collect();
-    let pause = USEC * (1_000_000 / rps) * BATCH as Nanos;
-    let rps = i64::try_from(rps).unwrap_or(i64::MAX);
-    second(&mut code, rps);
-    code.forever(|code| rooms.iter().for_each(|room| give(code, *room, pause, rps)));
+    second(&mut code);
+    code.forever(|code| rooms.iter().for_each(|room| give(code, *room)));
     builder.program("schbench-msg", code)
 }
 
-/// A second begins.
-fn second(code: &mut Code, rps: i64) {
+/// The task's own id, from a list that only it uses. Its mailbox is the ring of its children.
+pub(super) fn own_id(code: &mut Code, ring: ObjectId, own: Reg) {
+    let known = code.mark();
+    code.op(Op::ListPush(ring));
+    code.op(Op::ListTake(ring));
+    code.list_pop(own, known);
+    code.bind(known);
+}
+
+/// A second begins: `sleep_time` is that of eight requests at the rate of this moment.
+fn second(code: &mut Code) {
     code.op(Op::Clock(START));
-    code.op(Op::Set(REQUESTS, rps));
+    code.op(Op::Set(PAUSE, 1_000_000));
+    code.op(Op::DivReg { into: PAUSE, by: RATE });
+    code.op(Op::Set(TEMPORARY, BATCH * USEC as i64));
+    code.op(Op::MulReg { into: PAUSE, by: TEMPORARY });
+    code.op(Op::Set(GIVEN, 0));
     code.op(Op::Set(EIGHTH, BATCH));
 }
 
 /// One request for the next worker.
-fn give(code: &mut Code, room: ObjectId, pause: Nanos, rps: i64) {
-    let (dropped, counted, next) = (code.mark(), code.mark(), code.mark());
+fn give(code: &mut Code, room: ObjectId) {
+    const CREATED: Reg = TEMPORARY;
+    let (dropped, counted, over, next) = (code.mark(), code.mark(), code.mark(), code.mark());
     code.mail_take(PEER, next);
     code.op(Op::MailPeer { peer: OWN, from: PEER });
     code.op(Op::Clock(CREATED));
@@ -88,18 +100,23 @@ fn give(code: &mut Code, room: ObjectId, pause: Nanos, rps: i64) {
     code.op(Op::PostPeer(PEER));
     code.dec_jump(EIGHTH, counted);
     code.op(Op::Set(EIGHTH, BATCH));
-    code.op(Op::Sleep(Amount::Fixed(pause)));
+    code.op(Op::Sleep(Amount::Reg(PAUSE)));
     code.jump(counted);
     code.bind(dropped);
     code.op(Op::Run(DROP));
     code.dec_jump(EIGHTH, counted);
     code.op(Op::Set(EIGHTH, BATCH));
     code.bind(counted);
-    code.dec_jump(REQUESTS, next);
+    code.op(Op::AddConst(GIVEN, 1));
+    code.op(Op::Copy { into: TEMPORARY, from: RATE });
+    code.op(Op::SubReg { into: TEMPORARY, from: GIVEN });
+    code.jump_below(TEMPORARY, 1, over);
+    code.jump(next);
     // What is left of the second.
+    code.bind(over);
     code.op(Op::AddConst(START, SEC as i64));
     code.op(Op::SleepUntil(START));
-    second(code, rps);
+    second(code);
     code.bind(next);
 }
 

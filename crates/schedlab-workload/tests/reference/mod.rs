@@ -53,6 +53,8 @@ pub struct Outcome {
     pub faults: u64,
     /// Bytes moved between CPU and memory.
     pub streamed: u64,
+    /// Registers of other tasks that were set, and to what.
+    pub peer_registers: Vec<(u8, i64)>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -143,6 +145,7 @@ impl<'w> Machine<'w> {
                 calls: 0,
                 faults: 0,
                 streamed: 0,
+                peer_registers: Vec::new(),
             },
         };
         for spec in &workload.tasks {
@@ -296,6 +299,12 @@ impl<'w> Machine<'w> {
             Op::Run(amount) | Op::RunWall(amount) | Op::System(amount) | Op::Sleep(amount) => {
                 self.out.calls += u64::from(!matches!(op, Op::Run(_) | Op::RunWall(_)));
                 Flow::After(self.amount(amount, id))
+            }
+            // Two of four CPUs are busy.
+            Op::IdleTime(reg) => {
+                self.out.calls += 1;
+                self.tasks[id].regs[usize::from(reg)] = 2 * self.now as i64;
+                Flow::Next
             }
             Op::Preemptions(reg) => {
                 self.tasks[id].regs[usize::from(reg)] = 0;
@@ -460,6 +469,7 @@ impl<'w> Machine<'w> {
                 let value = self.tasks[id].regs[usize::from(from)];
                 let other = peer(self, reg);
                 self.tasks[other].regs[usize::from(register)] = value;
+                self.out.peer_registers.push((register, value));
             }
             Op::MailPeer { peer: reg, from } => {
                 let value = self.tasks[id].regs[usize::from(from)];
@@ -489,6 +499,8 @@ impl<'w> Machine<'w> {
             Op::AddConst(reg, value) => regs[at(reg)] += value,
             Op::AddReg { into, from } => regs[at(into)] += regs[at(from)],
             Op::SubReg { into, from } => regs[at(into)] -= regs[at(from)],
+            Op::MulReg { into, by } => regs[at(into)] *= regs[at(by)],
+            Op::DivReg { into, by } => regs[at(into)] = regs[at(into)].checked_div(regs[at(by)]).unwrap_or(i64::MAX),
             Op::Draw(reg, _) => regs[at(reg)] = drawn,
             Op::Clock(reg) => regs[at(reg)] = now,
             Op::TimerDue { object, into } => {
