@@ -1,8 +1,9 @@
 //! `stress-ng --aio` 0.15.06: POSIX asynchronous reads and writes of 16 bytes, carried out by a helper thread of glibc.
 //!
-//! 16 requests are outstanding at one file, so one helper thread serves them in order. It signals each completion; a signal
-//! ends the 250 ms sleep of the main thread, which then looks at all requests, counts a bogo op for each that is complete
-//! and issues it again. Left out: the handler of a signal that arrives while the main thread runs, and what the request to
+//! 16 requests are outstanding at one file, so one helper thread serves them in order (handle_fildes_io of glibc 2.29,
+//! sysdeps/pthread/aio_misc.c). It signals each completion while it holds the mutex of all requests, which a thread that issues
+//! one needs; a signal ends the 250 ms sleep of the main thread, which then looks at all requests, counts a bogo op for each that
+//! is complete and issues it again. Left out: the handler of a signal that arrives while the main thread runs, and what the request to
 //! synchronise the file costs beyond a read (none on a file system in memory).
 
 use schedlab_model::MSEC;
@@ -10,7 +11,7 @@ use schedlab_model::MSEC;
 use super::stress_ng::{self, Rates};
 use super::{BuildError, Entry, OptionSpec, Settings};
 use crate::build::{Builder, Code};
-use crate::{Amount, ObjectSpec, Op, TaskKind, Workload};
+use crate::{Amount, ObjectId, ObjectSpec, Op, TaskKind, Workload};
 
 pub(super) const ENTRY: Entry = Entry {
     id: "stress-ng-aio",
@@ -52,41 +53,87 @@ fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
     stress_ng::start_each(builder, settings, &workers)
 }
 
+/// The objects of a worker.
+#[derive(Clone, Copy)]
+struct Worker {
+    /// `__aio_requests_mutex`.
+    mutex: ObjectId,
+    /// `__aio_new_request_notification`.
+    notification: ObjectId,
+    /// The requests of the file, in order.
+    issued: ObjectId,
+    /// The requests whose error code is no longer EINPROGRESS.
+    complete: ObjectId,
+    /// Wakes the sleeping main thread.
+    signal: ObjectId,
+}
+
+impl Worker {
+    fn new(builder: &mut Builder, index: u32) -> Self {
+        let mutex = ObjectSpec::Mutex { pi: false };
+        Worker {
+            mutex: builder.object(format!("requests mutex of worker {index}"), mutex),
+            notification: builder.object(format!("new request of worker {index}"), ObjectSpec::Condition),
+            issued: builder.object(format!("requests of worker {index}"), ObjectSpec::Queue),
+            complete: builder.object(format!("completions of worker {index}"), ObjectSpec::Queue),
+            signal: builder.object(format!("signal of worker {index}"), ObjectSpec::FutexQueue),
+        }
+    }
+
+    /// `__aio_enqueue_request` of the request in the register.
+    fn enqueue(&self, code: &mut Code, request: u8) {
+        code.op(Op::Lock(self.mutex));
+        code.op(Op::Run(Amount::Fixed(ISSUE)));
+        code.op(Op::Send { object: self.issued, from: request });
+        code.op(Op::CondSignal(self.notification));
+        code.op(Op::Unlock(self.mutex));
+    }
+
+    /// `handle_fildes_io`: completes a request and takes the next one in one section of the mutex.
+    fn handle_fildes_io(&self, code: &mut Code, rates: Rates) {
+        code.op(Op::Lock(self.mutex));
+        rates.forever(code, REPORT, |code| {
+            let (idle, done) = (code.mark(), code.mark());
+            let next = code.here();
+            code.try_receive(self.issued, SLOT, idle);
+            code.op(Op::Unlock(self.mutex));
+            code.op(Op::System(Amount::Fixed(TRANSFER)));
+            code.op(Op::Lock(self.mutex));
+            code.op(Op::Send { object: self.complete, from: SLOT });
+            // getpid and getuid, for the sender's fields of the signal.
+            code.op(Op::System(Amount::Fixed(0)));
+            code.op(Op::System(Amount::Fixed(0)));
+            // rt_sigqueueinfo: wakes the sleeper, else the handler runs where the main thread is.
+            code.op(Op::FutexWake { object: self.signal, count: 1, into: WOKEN });
+            code.jump(done);
+            code.bind(idle);
+            code.op(Op::CondWait { object: self.notification, mutex: self.mutex });
+            code.jump(next);
+            code.bind(done);
+        });
+    }
+}
+
 /// The main thread's program; it starts the helper.
 fn worker(builder: &mut Builder, rates: Rates, index: u32, requests: u64) -> u32 {
-    let issued = builder.object(format!("requests of worker {index}"), ObjectSpec::Queue);
-    let complete = builder.object(format!("completions of worker {index}"), ObjectSpec::Queue);
-    let signal = builder.object(format!("signal of worker {index}"), ObjectSpec::FutexQueue);
+    let worker = Worker::new(builder, index);
     let mut helper = Code::default();
-    rates.forever(&mut helper, REPORT, |code| {
-        code.op(Op::Receive { object: issued, into: SLOT });
-        code.op(Op::System(Amount::Fixed(TRANSFER)));
-        code.op(Op::Send { object: complete, from: SLOT });
-        // getpid and getuid, for the sender's fields of the signal.
-        code.op(Op::System(Amount::Fixed(0)));
-        code.op(Op::System(Amount::Fixed(0)));
-        // rt_sigqueueinfo: wakes the sleeper, else the handler runs where the main thread is.
-        code.op(Op::FutexWake { object: signal, count: 1, into: WOKEN });
-    });
+    worker.handle_fildes_io(&mut helper, rates);
     let helper = builder.program(COMM, helper);
     let mut code = Code::default();
     code.op(Op::Set(LENGTH, SLEEP));
     code.op(Op::Fork { program: helper, kind: TaskKind::Thread, into: SLOT });
-    code.repeat(COUNTER, requests, |code| {
-        code.op(Op::Run(Amount::Fixed(ISSUE)));
-        code.op(Op::Send { object: issued, from: COUNTER });
-    });
+    code.repeat(COUNTER, requests, |code| worker.enqueue(code, COUNTER));
     rates.forever(&mut code, REPORT, |code| {
         let (slept, none) = (code.mark(), code.mark());
-        code.futex_wait(signal, LENGTH, slept);
+        code.futex_wait(worker.signal, LENGTH, slept);
         // rt_sigreturn of the handler.
         code.op(Op::System(Amount::Fixed(0)));
         code.bind(slept);
         let next = code.here();
-        code.try_receive(complete, SLOT, none);
+        code.try_receive(worker.complete, SLOT, none);
         rates.count(code, 1);
-        code.op(Op::Run(Amount::Fixed(ISSUE)));
-        code.op(Op::Send { object: issued, from: SLOT });
+        worker.enqueue(code, SLOT);
         code.jump(next);
         code.bind(none);
     });
