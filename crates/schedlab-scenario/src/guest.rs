@@ -152,6 +152,7 @@ impl<'a> Keys<'_, 'a> {
         let (kernel, vcpu_is_preempted) = self.kernel(host)?;
         let flag = |key: &str| self.get(key).map(|value| value.boolean()).transpose();
         let haltpoll = self.haltpoll(platform, &kernel)?;
+        let yields = kernel.version.paravirt().sched_yield && host.kernel.version.paravirt().sched_yield;
         Ok(Guest {
             name: self.draft.name.clone(),
             run: self.run(host, kernel),
@@ -164,7 +165,9 @@ impl<'a> Keys<'_, 'a> {
             paravirt_time_accounting: flag("paravirt_time_accounting")?.unwrap_or(false),
             halt_poll_max: self.halt_poll_max(platform, haltpoll)?,
             haltpoll,
-            pv_spinlocks: self.pv_spinlocks(platform)?,
+            pv_spinlocks: self.x86_feature(platform, "pv_spinlocks", true)?,
+            pv_tlb_flush: self.x86_feature(platform, "pv_tlb_flush", true)?,
+            pv_sched_yield: self.x86_feature(platform, "pv_sched_yield", yields)?,
             events: self.get("events").map_or_else(|| Ok(Vec::new()), |value| events(&value))?,
         })
     }
@@ -268,13 +271,17 @@ impl<'a> Keys<'_, 'a> {
         Ok(on)
     }
 
-    /// On x86 KVM offers what they need (KVM_FEATURE_PV_UNHALT), and distributions build kernels with them.
-    fn pv_spinlocks(&self, platform: Platform) -> Result<bool> {
-        let Some(value) = self.get("pv_spinlocks") else { return Ok(platform == Platform::X86Kvm) };
+    /// What KVM offers on x86 and distributions build kernels with, as far as the versions have it.
+    fn x86_feature(&self, platform: Platform, key: &str, has: bool) -> Result<bool> {
+        let Some(value) = self.get(key) else { return Ok(has && platform == Platform::X86Kvm) };
         if platform != Platform::X86Kvm {
-            return Err(value.error("paravirtual spinlocks are modelled only for platform \"x86-kvm\""));
+            return Err(value.error("it is modelled only for platform \"x86-kvm\""));
         }
-        value.boolean()
+        let on = value.boolean()?;
+        if on && !has {
+            return Err(value.refuse("it needs 5.3 or later in the guest and on the host"));
+        }
+        Ok(on)
     }
 
     fn idle_hint(&self, platform: Platform) -> Result<IdleHint> {

@@ -33,8 +33,8 @@ pub struct PlatformCosts {
     pub timer_program_exits: bool,
     /// Longest halt-polling window (`halt_poll_ns`).
     pub halt_poll_max: Nanos,
-    /// How long a loop of PAUSE in the guest's kernel may take before it leaves the guest (`ple_window`); 0: for ever.
-    pub ple_window: Nanos,
+    /// Long loops of PAUSE in the guest's kernel (pause-loop exiting).
+    pub pause_loops_exit: bool,
 }
 
 /// What the host reports about the CPU that a ceded vCPU last ran on (a proposal for powerpc).
@@ -89,8 +89,7 @@ impl Platform {
                 timer_expiry_exits: true,
                 timer_program_exits: true,
                 halt_poll_max: 200 * USEC,
-                // KVM_VMX_DEFAULT_PLE_WINDOW, 4096 cycles, at 2.5 GHz.
-                ple_window: 1_638,
+                pause_loops_exit: true,
             },
             // GICv2 and GICv3 without direct injection. The guest programs the virtual timer itself.
             Platform::Arm64Kvm | Platform::Arm64KvmPvsched => PlatformCosts {
@@ -99,7 +98,7 @@ impl Platform {
                 timer_expiry_exits: true,
                 timer_program_exits: false,
                 halt_poll_max: 500 * USEC,
-                ple_window: 0,
+                pause_loops_exit: false,
             },
             // XIVE delivers interrupts to a running vCPU, and the decrementer is the guest's own.
             Platform::PowerpcKvm => PlatformCosts {
@@ -108,7 +107,7 @@ impl Platform {
                 timer_expiry_exits: false,
                 timer_program_exits: false,
                 halt_poll_max: 10 * USEC,
-                ple_window: 0,
+                pause_loops_exit: false,
             },
             // The same hardware; H_CEDE returns to the dispatcher at once.
             Platform::Powervm => PlatformCosts { halt_poll_max: 0, ..Platform::PowerpcKvm.costs() },

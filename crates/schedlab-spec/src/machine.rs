@@ -108,6 +108,14 @@ pub struct Costs {
     pub vm_exit: Dist,
     /// Visiting one vCPU in the host's walk over all of them (`idle_hint = "vpa"`).
     pub idle_hint: Dist,
+    /// Flushing pages from the TLB of a CPU that another one interrupts for it, without the interrupt. 0: the hardware
+    /// broadcasts flushes.
+    pub tlb_flush: Dist,
+    /// One turn of a loop that waits for a spinlock of the kernel: a look at it and `cpu_relax` (PAUSE). 0: waiters never
+    /// halt.
+    pub cpu_relax: Dist,
+    /// The longest loop of PAUSE in a guest's kernel before the vCPU leaves the guest (`ple_window`). 0: there is none.
+    pub ple_window: Dist,
     /// Fetching a cache line whose latest copy another CPU has, by the distance of that CPU.
     pub line_transfer: [Dist; 5],
 }
@@ -163,6 +171,9 @@ impl Costs {
             user_op,
             vm_exit,
             idle_hint,
+            tlb_flush,
+            cpu_relax,
+            ple_window,
             line_transfer,
         } = self;
         vec![
@@ -213,6 +224,9 @@ impl Costs {
             ("user-op", std::slice::from_mut(user_op)),
             ("vm-exit", std::slice::from_mut(vm_exit)),
             ("idle-hint", std::slice::from_mut(idle_hint)),
+            ("tlb-flush", std::slice::from_mut(tlb_flush)),
+            ("cpu-relax", std::slice::from_mut(cpu_relax)),
+            ("ple-window", std::slice::from_mut(ple_window)),
             ("line-transfer", line_transfer),
         ]
     }

@@ -62,6 +62,10 @@ pub struct Guest {
     pub haltpoll: bool,
     /// Its kernel halts in long waits for a spinlock (CONFIG_PARAVIRT_SPINLOCKS and KVM_FEATURE_PV_UNHALT).
     pub pv_spinlocks: bool,
+    /// vCPUs that do not run flush their TLBs when they are entered (KVM_FEATURE_PV_TLB_FLUSH).
+    pub pv_tlb_flush: bool,
+    /// The sender of an interrupt to several vCPUs yields to one that does not run (KVM_FEATURE_PV_SCHED_YIELD).
+    pub pv_sched_yield: bool,
     /// What is done to it, and when, in ascending order of time.
     pub events: Vec<(Nanos, GuestAction)>,
 }

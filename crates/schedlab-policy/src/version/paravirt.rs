@@ -37,6 +37,13 @@ pub struct Paravirt {
     pub haltpoll: bool,
     /// As a guest with that governor: a window that shrinks below its first value becomes 0.
     pub haltpoll_resets: bool,
+    /// As an x86 guest and as its host: the hypercall by which the sender of an interrupt to several vCPUs yields to one of them
+    /// (KVM_HC_SCHED_YIELD).
+    pub sched_yield: bool,
+    /// As an x86 guest: it yields only to vCPUs that are not idle.
+    pub yields_to_busy: bool,
+    /// As an x86 host: it does not yield where only the sender runs (`single_task_running`).
+    pub yields_only_if_shared: bool,
 }
 
 const PREEMPTED_BYTE: &[Change<PreemptedByte>] = &[
@@ -63,6 +70,15 @@ const HALTPOLL_RESETS: &[Change<bool>] = &[Change {
     value: true,
 }];
 
+const SCHED_YIELD: &[Change<bool>] =
+    &[Change { when: when!(from "5.3" unverified "posted in June 2019; absent from 5.2"), value: true }];
+
+const YIELDS_TO_BUSY: &[Change<bool>] =
+    &[Change { when: when!(from "5.18" unverified "in 6.12.117; posted in early 2022"), value: true }];
+
+const YIELDS_ONLY_IF_SHARED: &[Change<bool>] =
+    &[Change { when: when!(from "5.14" unverified "in 6.12.117; posted in spring 2021"), value: true }];
+
 impl Paravirt {
     pub(crate) const fn at(release: Release) -> Paravirt {
         Paravirt {
@@ -71,6 +87,9 @@ impl Paravirt {
             halt_poll_shrink: value_at(0, HALT_POLL_SHRINK, release),
             haltpoll: value_at(false, HALTPOLL, release),
             haltpoll_resets: value_at(false, HALTPOLL_RESETS, release),
+            sched_yield: value_at(false, SCHED_YIELD, release),
+            yields_to_busy: value_at(false, YIELDS_TO_BUSY, release),
+            yields_only_if_shared: value_at(false, YIELDS_ONLY_IF_SHARED, release),
         }
     }
 }
@@ -84,17 +103,19 @@ mod tests {
     fn rules_of_the_rows() {
         use {PreemptedByte::*, YieldCount::*};
         for (row, want) in [
-            ("5.2", (EveryPut, Odd, 0, false, false)),
-            ("5.7", (EveryPut, Odd, 0, true, false)),
-            ("5.13", (EveryPut, Odd, 0, true, false)),
-            ("6.1", (RunnableThread, Odd, 0, true, false)),
-            ("6.6", (RunnableThread, Odd, 0, true, false)),
-            ("6.12.0", (RunnableThread, OddUnlessIdle, 2, true, true)),
-            ("7.2", (RunnableThread, OddUnlessIdle, 2, true, true)),
+            ("5.2", (EveryPut, Odd, 0, [false; 5])),
+            ("5.7", (EveryPut, Odd, 0, [true, false, true, false, false])),
+            ("5.13", (EveryPut, Odd, 0, [true, false, true, false, false])),
+            ("6.1", (RunnableThread, Odd, 0, [true, false, true, true, true])),
+            ("6.6", (RunnableThread, Odd, 0, [true, false, true, true, true])),
+            ("6.12.0", (RunnableThread, OddUnlessIdle, 2, [true; 5])),
+            ("7.2", (RunnableThread, OddUnlessIdle, 2, [true; 5])),
         ] {
             let found = Version::find(row).unwrap().paravirt();
-            let Paravirt { preempted_byte, yield_count, halt_poll_shrink, haltpoll, haltpoll_resets } = found;
-            assert_eq!((preempted_byte, yield_count, halt_poll_shrink, haltpoll, haltpoll_resets), want, "{row}");
+            let polls = [found.haltpoll, found.haltpoll_resets];
+            let yields = [found.sched_yield, found.yields_to_busy, found.yields_only_if_shared];
+            let flags = [polls[0], polls[1], yields[0], yields[1], yields[2]];
+            assert_eq!((found.preempted_byte, found.yield_count, found.halt_poll_shrink, flags), want, "{row}");
         }
     }
 }

@@ -40,6 +40,18 @@ pub const GUEST: Section = Section {
             "poll in the guest before a halt (cpuidle-haltpoll) instead of on the host",
         ),
         key("pv_spinlocks", "boolean", "true on x86-kvm", "halt in long waits for a spinlock of its kernel"),
+        key(
+            "pv_tlb_flush",
+            "boolean",
+            "true on x86-kvm",
+            "vCPUs that do not run flush their TLBs when they are entered",
+        ),
+        key(
+            "pv_sched_yield",
+            "boolean",
+            "true on x86-kvm from 5.3 on",
+            "yield to a vCPU that does not run after an interrupt to several",
+        ),
         key("events", "tables", "none", "when it is paused, resumed and killed"),
     ],
 };
@@ -68,6 +80,13 @@ pub const VARIANT_GUEST: Section = Section {
         key("halt_poll_ns", "duration", "the guest's", "longest time for which the host polls"),
         key("haltpoll", "boolean", "the guest's", "poll in the guest before a halt"),
         key("pv_spinlocks", "boolean", "the guest's", "halt in long waits for a spinlock of its kernel"),
+        key("pv_tlb_flush", "boolean", "the guest's", "vCPUs that do not run flush their TLBs when they are entered"),
+        key(
+            "pv_sched_yield",
+            "boolean",
+            "the guest's",
+            "yield to a vCPU that does not run after an interrupt to several",
+        ),
         key("events", "tables", "the guest's", "when it is paused, resumed and killed"),
     ],
 };

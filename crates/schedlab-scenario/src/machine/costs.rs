@@ -67,6 +67,9 @@ pub(super) fn read(machine: &Table, base: Option<&Costs>, sources: &mut Sources)
         user_op: reader.one("user-op", |c| &c.user_op)?,
         vm_exit: reader.part("vm-exit", |c| &c.vm_exit)?,
         idle_hint: reader.part("idle-hint", |c| &c.idle_hint)?,
+        tlb_flush: reader.part("tlb-flush", |c| &c.tlb_flush)?,
+        cpu_relax: reader.part("cpu-relax", |c| &c.cpu_relax)?,
+        ple_window: reader.part("ple-window", |c| &c.ple_window)?,
         line_transfer: reader.part_by_distance("line-transfer", |c| &c.line_transfer)?,
     })
 }

@@ -35,6 +35,7 @@ mod task;
 mod tick;
 mod tick_sched;
 mod timers;
+mod tlb;
 mod trace;
 mod wake;
 
@@ -61,4 +62,5 @@ pub use syscalls::{change_attribute, dl_policy, fair_policy, prio, rt_policy, sc
 pub use task::{Handle, Life, Task, Wait};
 pub use tick::on_tick;
 pub use timers::on_class_timer;
+pub use tlb::{csd_lock_wait, flush_tlb_mm_range, on_flush_ipi, PvCalls};
 pub use wake::{on_wakeup, try_to_wake_up};

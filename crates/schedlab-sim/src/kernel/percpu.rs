@@ -9,6 +9,7 @@ use schedlab_trace::Section;
 
 use super::clock::RqClock;
 use super::lines::RunqueueLines;
+use super::tlb::TlbFlush;
 
 pub use schedlab_policy::procedure::Leaving;
 
@@ -90,6 +91,8 @@ pub struct PerCpu {
     pub pause_loop: bool,
     /// The holder of the spinlock for which it has halted has released it (`pv_kick`).
     pub pv_kicked: bool,
+    /// TLB flushes that it waits for, or that others ask it for.
+    pub flush: TlbFlush,
     /// In newidle balancing, inside `__schedule`.
     pub in_newidle: bool,
     /// Its runqueue as other CPUs use it.
@@ -126,6 +129,7 @@ impl PerCpu {
             ple_window: 0,
             pause_loop: false,
             pv_kicked: false,
+            flush: TlbFlush::default(),
             in_newidle: false,
             shared: RunqueueLines::default(),
         }

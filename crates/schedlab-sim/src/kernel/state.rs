@@ -13,6 +13,7 @@ use super::percpu::PerCpu;
 use super::points::Points;
 use super::spinlocks::Spinlocks;
 use super::task::{Handle, Life, Task};
+use super::tlb::PvCalls;
 use crate::check::Checks;
 
 /// Where the wakeups of a guest went.
@@ -50,6 +51,8 @@ pub struct Kernel {
     pub folio_batch: u32,
     /// How its spinlocks are waited for.
     pub spinlocks: Spinlocks,
+    /// Hypercalls by which it deals with vCPUs that do not run.
+    pub pv_calls: PvCalls,
     /// PREEMPT_AUTO, if most of its requests are lazy.
     pub auto_lazy: Option<PreemptModel>,
     pub timer_sequence: u64,
@@ -105,6 +108,7 @@ impl Kernel {
             points: Points::of(spec.kernel.preempt),
             folio_batch: spec.kernel.version.folio_batch(),
             spinlocks: Spinlocks::of(spec.kernel.preempt),
+            pv_calls: PvCalls::default(),
             auto_lazy: Some(spec.kernel.preempt).filter(|model| model.is_auto_lazy()),
             timer_sequence: 0,
             switches: 0,

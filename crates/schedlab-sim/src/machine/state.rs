@@ -49,6 +49,10 @@ pub struct Machine {
     pub switch_time: Nanos,
     /// One atomic operation.
     pub atomic_time: Nanos,
+    /// A look at a spinlock of the kernel and PAUSE; 0: not known.
+    pub cpu_relax: Nanos,
+    /// CPUs flush their TLBs for each other, by interrupts.
+    pub shoots_down: bool,
 }
 
 impl Machine {
@@ -77,6 +81,8 @@ impl Machine {
             enqueue_time: costs.wakeup.typical().saturating_sub(costs.wakeup_clock.typical()),
             switch_time: costs.switch_thread.typical(),
             atomic_time: costs.user_op.typical(),
+            cpu_relax: costs.cpu_relax.typical(),
+            shoots_down: costs.tlb_flush.typical() > 0,
             shares: preset.physics.lines || preset.physics.locks,
             has_locks: preset.physics.locks,
             selection_takes_time: preset.physics.selection,
@@ -140,6 +146,16 @@ impl Machine {
         self.exit_to_receive(cpu);
     }
 
+    /// The time of an interrupt handler.
+    pub fn irq_time(&mut self, cpu: CpuId) -> Nanos {
+        self.costs.irq.draw(&mut self.cpus[cpu.index()].dice)
+    }
+
+    /// The time of a TLB flush that another CPU asks for; 0 on machines whose hardware flushes.
+    pub fn tlb_flush(&mut self, cpu: CpuId) -> Nanos {
+        self.costs.tlb_flush.draw_any(&mut self.cpus[cpu.index()].dice)
+    }
+
     /// Charges `__schedule` up to the switch; what that costs, as ns of work.
     #[inline]
     pub fn charge_schedule(&mut self, cpu: CpuId) -> Nanos {
@@ -189,6 +205,11 @@ impl Machine {
     /// instant, so the last of many wakeups is sent last.
     pub fn ipi_latency(&mut self, cpu: CpuId, from: CpuId) -> Nanos {
         self.exit_to_send(from);
+        self.ipi_flight(cpu, from)
+    }
+
+    /// The same of one of several interrupts that a single exit sends.
+    pub fn ipi_flight(&mut self, cpu: CpuId, from: CpuId) -> Nanos {
         let distance = self.preset.topology.distance(from, cpu) as usize;
         self.sending_delay(from) + self.costs.ipi[distance].draw(&mut self.cpus[from.index()].dice)
     }

@@ -74,6 +74,9 @@ impl Programs {
             Mode::Poll => "polls for the end of a guest's halt".into(),
             Mode::Kernel => "is in preemptible kernel code".into(),
             Mode::Locked => "holds a spinlock in the kernel".into(),
+            Mode::LockSpin if kernel.cpus[kernel.sched.cpu_of(task).index()].flush.waits() => {
+                "waits until other CPUs have flushed their TLBs".into()
+            }
             Mode::LockSpin => "spins for a spinlock of the kernel".into(),
             Mode::PvWait => "has halted until it gets a spinlock of the kernel".into(),
             Mode::PreemptOff => "has preemption disabled".into(),

@@ -2,7 +2,7 @@
 
 use schedlab_model::{CpuId, TaskId};
 use schedlab_trace::Sink;
-use schedlab_workload::{Amount, Op};
+use schedlab_workload::{Amount, MemoryWork, Op};
 
 use super::begin::begin;
 use super::block::leave_call;
@@ -172,6 +172,9 @@ fn begin_other<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
 
 #[inline(never)]
 fn other_effect<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
+    if x.machine.shoots_down && flushes(x, op) {
+        return true;
+    }
     if matches!(op, Op::Call | Op::Section { .. } | Op::Memory { .. } | Op::KernelUnlock { .. }) && !end_section(x, op)
     {
         // The call goes on: on to its next section, still in the kernel.
@@ -193,6 +196,15 @@ fn other_effect<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
             position.follow(&mut x.machine.cpus[x.cpu.index()].segment, next)
         }
     }
+}
+
+/// munmap flushes the TLBs of the CPUs that run the process. True: it waits for them.
+fn flushes<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
+    let Op::Memory { work: MemoryWork::Unmap, .. } = op else { return false };
+    if x.segment().mode == Mode::LockSpin {
+        return kernel::csd_lock_wait(x.run, x.machine, x.kernel, x.cpu);
+    }
+    kernel::flush_tlb_mm_range(x.run, x.machine, x.kernel, x.cpu, x.task)
 }
 
 /// The lock at hand decides whether the task goes on spinning, so its mode stays what it is.

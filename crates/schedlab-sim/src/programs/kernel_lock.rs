@@ -2,46 +2,45 @@
 //!
 //! Preemption is disabled from the moment at which a task wants the lock until it has released it, so a waiter is the current
 //! task of its CPU; in a guest the CPU itself may not be executed. Follows queued_spin_lock_slowpath, virt_spin_lock and
-//! kernel/locking/qspinlock_paravirt.h as they are described, not checked against a release. The transfer of the lock's line between CPUs is not charged.
+//! kernel/locking/qspinlock_paravirt.h of 6.12.117, which tests the lock as 5.4 does. The transfer of the lock's line between CPUs
+//! is not charged.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 use schedlab_trace::{Kind, Sink};
 
 use super::block::wait_and_retry;
-use super::objects::{KernelLock, LockWaiter, Object};
+use super::lock_queue::{KernelLock, LockWaiter};
+use super::objects::Object;
 use super::position::{Next, Step};
 use super::running::Running;
-use crate::kernel::{Kernel, Spinlocks, Wait};
-use crate::machine::{Machine, Mode, WORK_SHIFT};
+use crate::kernel::{Spinlocks, Wait};
+use crate::machine::{Mode, WORK_SHIFT};
 use crate::run::Source;
 
 /// Work that no run ends.
 const FOREVER: u64 = 1 << 60;
-/// `cpu_relax` in ns: PAUSE takes 140 cycles on server processors since Skylake, here at 2.5 GHz. Before Skylake it took
-/// about 10 cycles, on Zen 2 about 65.
-const CPU_RELAX: Nanos = 56;
 /// `SPIN_THRESHOLD`: looks at the lock before a waiter halts.
 const SPIN_THRESHOLD: Nanos = 1 << 15;
-/// A waiter that is not the first looks at its predecessor's vCPU this often (`PV_PREV_CHECK_MASK` + 1).
+/// A waiter that is not the first looks at its predecessor's state this often (`PV_PREV_CHECK_MASK` + 1).
 const PREV_CHECK: Nanos = 256;
 
 /// The task wants the lock.
 pub fn begin_kernel_lock<S: Sink>(x: &mut Running<S>, object: u32) -> Next {
-    let (task, cost) = (x.task, x.machine.atomic_time);
+    let (task, cost, kind) = (x.task, x.machine.atomic_time, x.kernel.spinlocks);
     x.machine.charge(x.cpu, cost);
     if take(x, object) {
         return Next::Done;
     }
     x.position().spun = 0;
     if let Some(lock) = lock_of(x, object) {
-        lock.queue.push_back(LockWaiter { task, spun: 0, piece: 0 });
+        lock.arrive(kind, task);
     }
     wait(x, object)
 }
 
 /// A waiter looks at the lock: it was handed over, a piece of its spinning is over, or its CPU executes again.
 pub fn kernel_lock<S: Sink>(x: &mut Running<S>, object: u32, metric: u16) -> Next {
-    let (mode, left) = (x.segment().mode, x.segment().work_left);
+    let (mode, left, task) = (x.segment().mode, x.segment().work_left, x.task);
     let spun = waiter(x, object).map_or(0, |waiter| waiter.piece);
     let spun = if mode == Mode::LockSpin { spun.saturating_sub(left) } else { 0 };
     if take(x, object) {
@@ -52,18 +51,22 @@ pub fn kernel_lock<S: Sink>(x: &mut Running<S>, object: u32, metric: u16) -> Nex
         x.kernel.emit(x.run, x.cpu, Kind::Sample { pid, metric, value });
         return Next::Done;
     }
+    if let Some(lock) = lock_of(x, object).filter(|lock| lock.is_first(task)) {
+        lock.first_spins();
+    }
     if mode == Mode::LockSpin && left > 0 {
         return Next::Stop;
     }
     x.position().spun += spun;
     let Some(waiter) = waiter(x, object) else { return wait(x, object) };
     waiter.spun = if mode == Mode::PvWait { 0 } else { waiter.spun + spun };
-    let spun = waiter.spun;
+    let (spun, queued) = (waiter.spun, waiter.queued);
     x.kernel.cpus[x.cpu.index()].pv_kicked = false;
-    if x.kernel.spinlocks == Spinlocks::Paravirt && mode == Mode::LockSpin {
-        let threshold = (SPIN_THRESHOLD * CPU_RELAX) << WORK_SHIFT;
-        if spun >= threshold || predecessor_is_preempted(x, object) {
-            return pv_wait(x);
+    let halts = x.kernel.spinlocks == Spinlocks::Paravirt && x.machine.cpu_relax > 0;
+    if halts && queued && mode == Mode::LockSpin {
+        let threshold = (SPIN_THRESHOLD * x.machine.cpu_relax) << WORK_SHIFT;
+        if spun >= threshold || pv_wait_early(x, object) {
+            return pv_wait(x, object);
         }
     }
     let k = &mut x.kernel.cpus[x.cpu.index()];
@@ -74,24 +77,25 @@ pub fn kernel_lock<S: Sink>(x: &mut Running<S>, object: u32, metric: u16) -> Nex
     wait(x, object)
 }
 
-/// Releases the lock: the first waiter gets it, or is kicked to take it.
+/// Releases the lock: one of those that look at it gets it. A first waiter that has halted is kicked.
 pub fn kernel_unlock<S: Sink>(x: &mut Running<S>, object: u32) {
     let (task, kind) = (x.task, x.kernel.spinlocks);
     let Some(lock) = lock_of(x, object).filter(|lock| lock.owner == Some(task)) else { return };
     lock.owner = None;
-    let queue: Vec<TaskId> = match kind {
-        Spinlocks::TestAndSet => lock.queue.iter().map(|waiter| waiter.task).collect(),
-        _ => lock.queue.front().map(|waiter| waiter.task).into_iter().collect(),
-    };
-    for next in queue {
+    for next in lock.candidates(kind) {
         let cpu = x.kernel.sched.cpu_of(next);
         let c = &mut x.machine.cpus[cpu.index()];
         c.progress(x.run.now);
         let looks = c.rate > 0 && c.segment.cost_left == 0 && c.pending == 0;
+        let halted = c.segment.mode == Mode::PvWait;
         match kind {
             Spinlocks::Sleeping => return x.wake(next, false),
+            Spinlocks::Paravirt if halted => {
+                pv_kick(x, cpu);
+                continue;
+            }
             Spinlocks::TestAndSet if !looks => continue,
-            Spinlocks::Paravirt if c.segment.mode == Mode::PvWait => return pv_kick(x, cpu),
+            Spinlocks::Paravirt if !looks && !lock_of(x, object).is_some_and(|lock| lock.is_first(next)) => continue,
             // From now on it is the owner, wherever its CPU is.
             _ => {}
         }
@@ -105,25 +109,24 @@ pub fn kernel_unlock<S: Sink>(x: &mut Running<S>, object: u32) {
     }
 }
 
-/// Takes the lock if it is free for this task.
+/// Takes the lock if it is free for this task. The waiter that becomes the first sees it once its CPU executes.
 fn take<S: Sink>(x: &mut Running<S>, object: u32) -> bool {
-    let task = x.task;
-    let Object::KernelLock(lock) = &x.programs.objects[object as usize] else { return true };
-    let first = lock.queue.front().map(|waiter| waiter.task);
-    let free = match lock.owner {
-        Some(owner) => owner == task,
-        None => match x.kernel.spinlocks {
-            Spinlocks::TestAndSet => true,
-            Spinlocks::Queued | Spinlocks::Sleeping => first.is_none_or(|first| first == task),
-            // A lock whose first waiter has halted may be stolen (pv_hybrid_queued_unfair_trylock).
-            Spinlocks::Paravirt => first.is_none_or(|first| first == task || has_halted(x.machine, x.kernel, first)),
-        },
-    };
-    if let Some(lock) = lock_of(x, object).filter(|_| free) {
-        lock.owner = Some(task);
-        lock.queue.retain(|waiter| waiter.task != task);
+    let (task, kind) = (x.task, x.kernel.spinlocks);
+    let Some(lock) = lock_of(x, object) else { return true };
+    if !lock.is_free_for(kind, task) {
+        return false;
     }
-    free
+    if !lock.take(task) {
+        return true;
+    }
+    let Some(first) = lock.queue.front().map(|waiter| waiter.task) else { return true };
+    let c = &x.machine.cpus[x.kernel.sched.cpu_of(first).index()];
+    if c.rate > 0 && c.segment.mode == Mode::LockSpin {
+        if let Some(lock) = lock_of(x, object) {
+            lock.first_spins();
+        }
+    }
+    true
 }
 
 /// The task goes on waiting: it spins until the next time that it does more than that, or sleeps.
@@ -132,13 +135,14 @@ fn wait<S: Sink>(x: &mut Running<S>, object: u32) -> Next {
     if kind == Spinlocks::Sleeping {
         return wait_and_retry(x, Wait::Object(object));
     }
+    let relax = x.machine.cpu_relax;
     let Some(waiter) = waiter(x, object) else { return Next::Stop };
     let mut piece = FOREVER;
     if window > 0 {
         piece = (window << WORK_SHIFT).saturating_sub(waiter.spun).max(window << WORK_SHIFT >> 1);
     }
-    if kind == Spinlocks::Paravirt {
-        piece = piece.min((PREV_CHECK * CPU_RELAX) << WORK_SHIFT);
+    if kind == Spinlocks::Paravirt && relax > 0 {
+        piece = piece.min((PREV_CHECK * relax) << WORK_SHIFT);
     }
     waiter.piece = piece;
     let segment = x.segment();
@@ -150,7 +154,11 @@ fn wait<S: Sink>(x: &mut Running<S>, object: u32) -> Next {
 }
 
 /// `pv_wait`: the CPU halts.
-fn pv_wait<S: Sink>(x: &mut Running<S>) -> Next {
+fn pv_wait<S: Sink>(x: &mut Running<S>, object: u32) -> Next {
+    let task = x.task;
+    if let Some(lock) = lock_of(x, object).filter(|lock| lock.is_first(task)) {
+        lock.first_halts();
+    }
     let segment = x.segment();
     (segment.mode, segment.work_left) = (Mode::PvWait, 0);
     x.run.touch(x.kernel.id, x.cpu);
@@ -169,17 +177,14 @@ fn pv_kick<S: Sink>(x: &mut Running<S>, cpu: CpuId) {
     x.run.touch(x.kernel.id, cpu);
 }
 
-/// `pv_wait_early`: the waiter before this one does not run.
-fn predecessor_is_preempted<S: Sink>(x: &Running<S>, object: u32) -> bool {
+/// `pv_wait_early`: the waiter before this one has halted. Up to 5.3 also: its vCPU does not run; the stable releases of 5.2 and
+/// 5.3 no longer have that.
+fn pv_wait_early<S: Sink>(x: &Running<S>, object: u32) -> bool {
     let Object::KernelLock(lock) = &x.programs.objects[object as usize] else { return false };
     let place = lock.queue.iter().position(|waiter| waiter.task == x.task);
     let Some(before) = place.and_then(|place| place.checked_sub(1)) else { return false };
     let cpu = x.kernel.sched.cpu_of(lock.queue[before].task);
-    x.kernel.sched.vcpu_is_preempted(cpu) || x.machine.cpus[cpu.index()].segment.mode == Mode::PvWait
-}
-
-fn has_halted(machine: &Machine, kernel: &Kernel, task: TaskId) -> bool {
-    machine.cpus[kernel.sched.cpu_of(task).index()].segment.mode == Mode::PvWait
+    x.machine.cpus[cpu.index()].segment.mode == Mode::PvWait
 }
 
 fn lock_of<'x, S: Sink>(x: &'x mut Running<S>, object: u32) -> Option<&'x mut KernelLock> {
@@ -190,6 +195,6 @@ fn lock_of<'x, S: Sink>(x: &'x mut Running<S>, object: u32) -> Option<&'x mut Ke
 }
 
 fn waiter<'x, S: Sink>(x: &'x mut Running<S>, object: u32) -> Option<&'x mut LockWaiter> {
-    let task = x.task;
+    let task: TaskId = x.task;
     lock_of(x, object)?.queue.iter_mut().find(|waiter| waiter.task == task)
 }

@@ -16,6 +16,7 @@ mod futex_word;
 mod io;
 mod kernel_lock;
 mod lines;
+mod lock_queue;
 mod objects;
 mod pi;
 mod position;

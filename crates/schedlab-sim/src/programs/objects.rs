@@ -6,6 +6,7 @@ use schedlab_model::{CpuId, Nanos, Pid, TaskId};
 use schedlab_workload::ObjectSpec;
 
 use super::channel::Channel;
+use super::lock_queue::KernelLock;
 use crate::kernel::Handle;
 
 /// A shared object's state.
@@ -61,26 +62,6 @@ pub enum Object {
     SpinLock(SpinLock),
     /// Spinlock of the kernel.
     KernelLock(KernelLock),
-}
-
-/// A spinlock of the kernel.
-#[derive(Clone, Default, Debug)]
-pub struct KernelLock {
-    /// The holder; or the first waiter, which the lock has been handed to.
-    pub owner: Option<TaskId>,
-    /// Tasks that wait, in the order in which they came.
-    pub queue: VecDeque<LockWaiter>,
-}
-
-/// A task that waits for a spinlock of the kernel.
-#[derive(Clone, Copy, Debug)]
-pub struct LockWaiter {
-    /// The task.
-    pub task: TaskId,
-    /// Work that it has spent spinning since it last halted.
-    pub spun: u64,
-    /// Work until it next does something else than to look at the lock.
-    pub piece: u64,
 }
 
 /// A test-and-set lock. Of the tasks that spin on a CPU when it is released, the one that began first gets it.

@@ -9,6 +9,7 @@ mod power;
 mod state;
 mod system;
 mod vcpu;
+mod vcpu_threads;
 mod virtual_systems;
 
 pub use outcome::{Ended, Outcome};

@@ -143,6 +143,7 @@ impl System {
             Source::Tick => kernel::on_tick(run, machine, kernel, cpu),
             Source::Resched => kernel::on_resched_ipi(run, machine, kernel, cpu),
             Source::Call => kernel::on_call_ipi(run, machine, kernel, cpu),
+            Source::Flush => kernel::on_flush_ipi(run, machine, kernel, cpu),
             Source::Wakeup => kernel::on_wakeup(run, machine, kernel, cpu),
             Source::IdleExit => kernel::on_idle_exit(run, machine, kernel, cpu),
             Source::HrTimer => kernel::on_hrtimer(run, machine, kernel, cpu),

@@ -64,6 +64,10 @@ pub struct Vcpu {
     /// Its halt-polling window.
     pub window: Nanos,
     pub halted_at: Nanos,
+    /// Its thread has yielded in `kvm_vcpu_on_spin` and is not back yet (`spin_loop.in_spin_loop`).
+    pub in_spin_loop: bool,
+    /// Whether others may yield to it nevertheless (`spin_loop.dy_eligible`).
+    dy_eligible: bool,
     pub time: VcpuTime,
     since: Nanos,
 }
@@ -84,6 +88,8 @@ impl Vcpu {
             hint: false,
             window: 0,
             halted_at: 0,
+            in_spin_loop: false,
+            dy_eligible: false,
             time: VcpuTime::default(),
             since: 0,
         }
@@ -97,6 +103,18 @@ impl Vcpu {
             Thread::Runnable => self.time.stolen += passed,
             Thread::Blocked => self.time.halted += passed,
         }
+    }
+
+    /// `kvm_vcpu_eligible_for_directed_yield`: vCPUs that are in `kvm_vcpu_on_spin` themselves are so every other time.
+    pub fn eligible_for_directed_yield(&mut self) -> bool {
+        let eligible = !self.in_spin_loop || self.dy_eligible;
+        self.dy_eligible ^= self.in_spin_loop;
+        eligible
+    }
+
+    /// The end of `kvm_vcpu_on_spin`.
+    pub fn ends_spin_loop(&mut self) {
+        (self.in_spin_loop, self.dy_eligible) = (false, false);
     }
 
     /// Its time by state up to now.
@@ -132,7 +150,8 @@ enum Sees {
 }
 
 impl Rules {
-    pub fn new(guest: &Guest, host: Paravirt) -> Self {
+    /// The rules for a guest on a host with these paravirtual features, whose `ple_window` is as long.
+    pub fn new(guest: &Guest, host: Paravirt, ple_window: Nanos) -> Self {
         let sees = match guest.platform {
             _ if !guest.vcpu_is_preempted => Sees::Nothing,
             Platform::Arm64Kvm => Sees::Nothing,
@@ -153,7 +172,7 @@ impl Rules {
             idle_hint: guest.idle_hint,
             halt_poll_max: guest.halt_poll_max,
             halt_poll_shrink: host.halt_poll_shrink,
-            ple_window: guest.platform.costs().ple_window,
+            ple_window: if guest.platform.costs().pause_loops_exit { ple_window } else { 0 },
         }
     }
 
@@ -288,6 +307,17 @@ mod tests {
             let found = [&running, &preempted, &polling, &blocked, &woken].map(|vcpu| rules.vcpu_is_preempted(vcpu));
             assert_eq!(found, want, "{sees:?}");
         }
+    }
+
+    #[test]
+    fn a_vcpu_that_has_yielded_is_yielded_to_every_other_time() {
+        let mut vcpu = Vcpu::new(0, CpuId(0));
+        assert!(vcpu.eligible_for_directed_yield() && vcpu.eligible_for_directed_yield());
+        vcpu.in_spin_loop = true;
+        let found: Vec<bool> = (0..4).map(|_| vcpu.eligible_for_directed_yield()).collect();
+        assert_eq!(found, [false, true, false, true]);
+        vcpu.ends_spin_loop();
+        assert!(vcpu.eligible_for_directed_yield());
     }
 
     #[test]

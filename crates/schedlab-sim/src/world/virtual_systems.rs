@@ -7,20 +7,17 @@
 use std::sync::Arc;
 
 use schedlab_model::{CpuId, KernelId, Nanos, TaskId};
-use schedlab_spec::{Guest, Platform, RunSpec};
+use schedlab_spec::{Platform, RunSpec};
 use schedlab_trace::Sink;
-use schedlab_workload::{Program, TaskSpec, Workload};
 
 use super::power::{Actions, Power};
 use super::system::{System, Systems};
 use super::vcpu::{Asked, Rules, Thread, Vcpu, VcpuTime};
-use crate::kernel::{self, Life, Placements, Spinlocks};
+use super::vcpu_threads::with_vcpu_threads;
+use crate::kernel::{self, Life, Placements, PvCalls, Spinlocks};
 use crate::machine::{Activity, Exit, Exits, Mode, EXITS};
 use crate::programs::{self, Halted, Then};
 use crate::run::Run;
-
-/// The timer slack of QEMU's threads.
-const TIMER_SLACK: Nanos = 50_000;
 
 /// A host, which is kernel 0, and its guests.
 #[derive(Debug)]
@@ -28,7 +25,7 @@ pub struct VirtualSystems {
     pub(super) systems: Vec<System>,
     /// What is done to each guest.
     pub(super) actions: Vec<Actions>,
-    rules: Vec<Rules>,
+    pub(super) rules: Vec<Rules>,
     /// The index of each guest's vCPU 0 among all vCPUs.
     first: Vec<usize>,
     pub(super) vcpus: Vec<Vcpu>,
@@ -42,6 +39,8 @@ pub struct VirtualSystems {
     guests: Vec<Arc<str>>,
     /// Of each guest, the vCPU that another last yielded to (`last_boosted_vcpu`).
     pub(super) last_boosted: Vec<usize>,
+    /// The host's rule for KVM_HC_SCHED_YIELD.
+    pub(super) yields_only_if_shared: bool,
     /// Of each guest, how often a vCPU lost its CPU while its task held a spinlock.
     holders_preempted: Vec<u64>,
 }
@@ -113,6 +112,12 @@ impl VirtualSystems {
             if guest.platform == Platform::X86Kvm && system.kernel.spinlocks == Spinlocks::Queued {
                 system.kernel.spinlocks = if guest.pv_spinlocks { Spinlocks::Paravirt } else { Spinlocks::TestAndSet };
             }
+            system.kernel.pv_calls = PvCalls {
+                send_ipi: guest.platform == Platform::X86Kvm,
+                tlb_flush: guest.pv_tlb_flush,
+                sched_yield: guest.pv_sched_yield,
+                yields_to_busy: guest.run.kernel.version.paravirt().yields_to_busy,
+            };
             if guest.haltpoll {
                 system.machine.poll_before_halt(guest.run.kernel.version.paravirt());
             }
@@ -125,6 +130,7 @@ impl VirtualSystems {
         }
         let nr_cpus = spec.machine.topology.nr_cpus();
         let host_version = spec.kernel.version.paravirt();
+        let ple_window = spec.machine.costs.ple_window.typical();
         let actions: Vec<Actions> = spec.guests.iter().map(|guest| Actions::new(&guest.events)).collect();
         for (vm, actions) in actions.iter().enumerate() {
             actions.plan(run, vm);
@@ -132,7 +138,7 @@ impl VirtualSystems {
         VirtualSystems {
             systems,
             actions,
-            rules: spec.guests.iter().map(|guest| Rules::new(guest, host_version)).collect(),
+            rules: spec.guests.iter().map(|guest| Rules::new(guest, host_version, ple_window)).collect(),
             first,
             vcpus,
             loaded: vec![None; nr_cpus],
@@ -140,6 +146,7 @@ impl VirtualSystems {
             own_workloads: spec.workloads.len() as u16,
             paravirt_time_accounting: spec.guests.iter().map(|guest| guest.paravirt_time_accounting).collect(),
             guests: spec.guests.iter().map(|guest| guest.name.as_str().into()).collect(),
+            yields_only_if_shared: host_version.yields_only_if_shared,
             last_boosted: vec![0; spec.guests.len()],
             holders_preempted: vec![0; spec.guests.len()],
         }
@@ -220,6 +227,9 @@ impl VirtualSystems {
         let v = &mut self.vcpus[vcpu];
         v.moved(Thread::Loaded, run.now);
         v.host_cpu = cpu;
+        if v.in_spin_loop {
+            v.ends_spin_loop();
+        }
         self.rules[v.vm].load(v);
         let (vm, own) = (v.vm, v.cpu);
         self.systems[vm + 1].kernel.cpus[own.index()].ple_window = self.rules[vm].ple_window;
@@ -265,6 +275,12 @@ impl VirtualSystems {
         }
         v.in_guest = true;
         rules.enter(v);
+        let (vm, own) = (v.vm, v.cpu);
+        let System { machine, kernel, .. } = &mut self.systems[vm + 1];
+        if std::mem::take(&mut kernel.cpus[own.index()].flush.on_enter) {
+            let flush = machine.tlb_flush(own);
+            machine.charge(own, flush);
+        }
         self.show(vcpu);
         self.set_speed(run, vcpu, rate);
     }
@@ -299,6 +315,7 @@ impl VirtualSystems {
         let halts = !pending && (idle && !system.machine.polls(cpu) || pv_waits);
         match v.asked {
             Asked::Run if v.in_guest && halts => self.halt(run, vcpu),
+            Asked::Run if v.in_guest && k.flush.yields_to.is_some() => self.exit_to_yield(run, vcpu),
             Asked::Run if v.in_guest && k.pause_loop => self.exit_for_pause(run, vcpu),
             Asked::Halt if pending => {
                 let sender = self.first[kernel.index() - 1] + c.woken_from.index();
@@ -448,35 +465,4 @@ impl VirtualSystems {
         machine.charge_idle_hints(cpu, self.vcpus.len() as u64);
         kernel::settle(run, machine, kernel, cpu);
     }
-}
-
-/// The host with one more workload per guest: the threads of its vCPUs.
-fn with_vcpu_threads(spec: &RunSpec) -> RunSpec {
-    let mut workloads = spec.workloads.to_vec();
-    let mut index = 0;
-    for guest in spec.guests.iter() {
-        workloads.push(threads_of(guest, &mut index));
-    }
-    RunSpec { workloads: Arc::new(workloads), ..spec.clone() }
-}
-
-fn threads_of(guest: &Guest, index: &mut i64) -> Workload {
-    let program = Program { name: "vcpu".into(), ops: programs::program(), lines: Vec::new() };
-    let mut workload = Workload { name: guest.name.clone(), programs: vec![program], ..Workload::default() };
-    for (cpu, affinity) in guest.affinity.iter().enumerate() {
-        let mut task = TaskSpec {
-            name: format!("{}/{cpu}", guest.name),
-            affinity: *affinity,
-            cgroup: guest.cgroup.clone(),
-            nice: guest.nice,
-            timer_slack: TIMER_SLACK,
-            count: 1,
-            jitter: false,
-            ..TaskSpec::default()
-        };
-        task.registers[usize::from(programs::INDEX)] = *index;
-        *index += 1;
-        workload.tasks.push(task);
-    }
-    workload
 }

@@ -1,0 +1,210 @@
+//! TLB shootdowns: a CPU that has unmapped pages interrupts the other CPUs that run tasks of the process, and waits for them.
+//!
+//! Follows flush_tlb_mm_range and native_flush_tlb_multi (arch/x86/mm/tlb.c), smp_call_function_many_cond (kernel/smp.c), and in
+//! guests kvm_flush_tlb_multi and kvm_smp_send_call_func_ipi (arch/x86/kernel/kvm.c) of 6.12.117. Machines whose TLBs are
+//! flushed by a broadcast of the hardware (arm64, POWER, s390) state no cost and have none of this. Left out: CPUs that are
+//! idle with the page tables still loaded, which are interrupted if tables are freed.
+
+use schedlab_model::{CpuId, Nanos, TaskId};
+use schedlab_trace::Sink;
+
+use super::entry::irqentry_exit;
+use super::state::Kernel;
+use crate::machine::{Activity, Machine, Mode, WORK_SHIFT};
+use crate::run::{Run, Source};
+
+/// Work that no run ends.
+const FOREVER: u64 = 1 << 60;
+
+/// TLB flushes of a CPU: its own, for which it waits, and those that others ask for.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct TlbFlush {
+    /// CPUs that have not flushed yet.
+    waits: u32,
+    /// When the last of those that have is done.
+    until: Nanos,
+    /// Senders whose requests it has not seen (`call_single_queue`).
+    senders: Vec<CpuId>,
+    /// It flushes when its vCPU is next entered (KVM_VCPU_FLUSH_TLB).
+    pub on_enter: bool,
+    /// The CPU to whose vCPU it yields (KVM_HC_SCHED_YIELD).
+    pub yields_to: Option<CpuId>,
+}
+
+impl TlbFlush {
+    /// Whether it waits for other CPUs.
+    pub fn waits(&self) -> bool {
+        self.waits > 0
+    }
+}
+
+/// What a guest's kernel does about vCPUs that do not run. All off on hardware.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct PvCalls {
+    /// One hypercall sends an interrupt to many CPUs (KVM_HC_SEND_IPI).
+    pub send_ipi: bool,
+    /// vCPUs that do not run flush when they are entered (KVM_FEATURE_PV_TLB_FLUSH).
+    pub tlb_flush: bool,
+    /// The sender of an interrupt to several CPUs yields to one that does not run (KVM_FEATURE_PV_SCHED_YIELD).
+    pub sched_yield: bool,
+    /// Only to one that is not idle.
+    pub yields_to_busy: bool,
+}
+
+/// `flush_tlb_mm_range` on the CPU of the task. True: it waits for other CPUs, with preemption disabled.
+pub fn flush_tlb_mm_range<S: Sink>(
+    run: &mut Run<S>,
+    machine: &mut Machine,
+    kernel: &mut Kernel,
+    cpu: CpuId,
+    task: TaskId,
+) -> bool {
+    let targets = flush_tlb_multi(kernel, cpu, kernel.tasks[task.index()].process);
+    if targets.is_empty() {
+        return false;
+    }
+    kernel.cpus[cpu.index()].flush.waits = targets.len() as u32;
+    kernel.cpus[cpu.index()].flush.until = run.now;
+    smp_call_function_many(run, machine, kernel, cpu, &targets);
+    spin(machine, kernel, cpu);
+    true
+}
+
+/// The CPUs that are interrupted: those that run a task of the process. In a guest with deferred flushes not those whose vCPU
+/// does not run (`kvm_flush_tlb_multi`).
+fn flush_tlb_multi(kernel: &mut Kernel, cpu: CpuId, process: u32) -> Vec<CpuId> {
+    let mut targets = Vec::new();
+    for other in (0..kernel.cpus.len() as u32).map(CpuId).filter(|other| *other != cpu) {
+        let c = &mut kernel.cpus[other.index()];
+        if c.curr.is_none() || c.process != process {
+            continue;
+        }
+        if kernel.pv_calls.tlb_flush && kernel.sched.vcpu_is_preempted(other) {
+            c.flush.on_enter = true;
+        } else {
+            targets.push(other);
+        }
+    }
+    targets
+}
+
+/// `smp_call_function_many_cond`: a CPU whose queue is not empty has its interrupt already.
+fn smp_call_function_many<S: Sink>(
+    run: &mut Run<S>,
+    machine: &mut Machine,
+    kernel: &mut Kernel,
+    cpu: CpuId,
+    targets: &[CpuId],
+) {
+    let mut interrupted = Vec::new();
+    for target in targets {
+        let senders = &mut kernel.cpus[target.index()].flush.senders;
+        if senders.is_empty() {
+            interrupted.push(*target);
+        }
+        senders.push(cpu);
+    }
+    let many = interrupted.len() > 1;
+    let one_call = many && kernel.pv_calls.send_ipi;
+    if one_call {
+        machine.charge_hypercalls(cpu, 1);
+    }
+    for target in &interrupted {
+        let flight = if one_call { machine.ipi_flight(*target, cpu) } else { machine.ipi_latency(*target, cpu) };
+        machine.cpus[target.index()].woken_from = cpu;
+        run.set_event(kernel.id, Source::Flush, *target, run.now + flight);
+    }
+    if many && kernel.pv_calls.sched_yield {
+        kvm_smp_send_call_func_ipi(run, machine, kernel, cpu, &interrupted);
+    }
+}
+
+/// Yields to the first target whose vCPU does not run.
+fn kvm_smp_send_call_func_ipi<S: Sink>(
+    run: &mut Run<S>,
+    machine: &mut Machine,
+    kernel: &mut Kernel,
+    cpu: CpuId,
+    targets: &[CpuId],
+) {
+    let waits = |target: &CpuId| {
+        let busy = kernel.cpus[target.index()].curr.is_some() || !kernel.pv_calls.yields_to_busy;
+        busy && kernel.sched.vcpu_is_preempted(*target)
+    };
+    if let Some(target) = targets.iter().copied().find(waits) {
+        machine.charge_hypercalls(cpu, 1);
+        kernel.cpus[cpu.index()].flush.yields_to = Some(target);
+        run.touch(kernel.id, cpu);
+    }
+}
+
+/// The waiting CPU looks again (`csd_lock_wait`). True: it goes on waiting.
+pub fn csd_lock_wait<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) -> bool {
+    let segment = &mut machine.cpus[cpu.index()].segment;
+    let k = &mut kernel.cpus[cpu.index()];
+    if segment.work_left > 0 {
+        return true;
+    }
+    if !k.flush.waits() {
+        segment.mode = Mode::Kernel;
+        return false;
+    }
+    if k.ple_window > 0 {
+        k.pause_loop = true;
+        run.touch(kernel.id, cpu);
+    }
+    spin(machine, kernel, cpu);
+    true
+}
+
+/// Spins until all have flushed, or until a loop of PAUSE has lasted for `ple_window`.
+fn spin(machine: &mut Machine, kernel: &Kernel, cpu: CpuId) {
+    let segment = &mut machine.cpus[cpu.index()].segment;
+    let window = kernel.cpus[cpu.index()].ple_window;
+    // The points of the munmap are over.
+    (segment.every, segment.every_before) = (0, 0);
+    (segment.mode, segment.work_left) = (Mode::LockSpin, if window > 0 { window << WORK_SHIFT } else { FOREVER });
+}
+
+/// `flush_tlb_func` of every sender, in the interrupt.
+pub fn on_flush_ipi<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
+    let senders = std::mem::take(&mut kernel.cpus[cpu.index()].flush.senders);
+    let busy = machine.cpus[cpu.index()].activity == Activity::Busy;
+    let mut work = 0;
+    for _ in &senders {
+        work += machine.tlb_flush(cpu);
+    }
+    let done = if busy {
+        machine.cpus[cpu.index()].progress(run.now);
+        machine.charge_ipi(cpu);
+        machine.charge(cpu, work);
+        run.now + machine.sending_delay(cpu)
+    } else {
+        // It has become idle: the interrupt does not end its idle loop.
+        run.now + machine.irq_time(cpu) + work
+    };
+    for sender in senders {
+        acknowledge(run, machine, kernel, sender, done);
+    }
+    if busy {
+        irqentry_exit(run, machine, kernel, cpu);
+    }
+}
+
+/// A CPU has flushed, or does so until `done`. After the last one the sender goes on.
+fn acknowledge<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, sender: CpuId, done: Nanos) {
+    let flush = &mut kernel.cpus[sender.index()].flush;
+    flush.waits = flush.waits.saturating_sub(1);
+    flush.until = flush.until.max(done);
+    if flush.waits > 0 {
+        return;
+    }
+    let left = flush.until - run.now;
+    let c = &mut machine.cpus[sender.index()];
+    c.progress(run.now);
+    // Its CPU may not execute: it looks when it does.
+    c.segment.work_left = left * u64::from(c.rate);
+    if let Some(end) = c.wall(c.segment.cost_left + c.segment.work_left) {
+        run.set_event(kernel.id, Source::Segment, sender, run.now + end);
+    }
+}
