@@ -16,6 +16,7 @@ COMMITS = {
     "147f3efaa241": ("6.6", "sched/fair: Implement an EEVDF-like scheduling policy"),
     "152e11f6df29": ("6.12", "sched/fair: Implement delayed dequeue"),
     "1560d1f6eb6b": ("6.9", "sched/eevdf: Prevent vlag from going out of bounds in reweight_eevdf()"),
+    "21c0e92d0681": ("7.0", "rseq: Lower default slice extension"),
     "2227a957e1d5": ("6.8", "sched/eevdf: Sort the rbtree by virtual deadline"),
     "26cf52229efc": ("5.7", "sched: Avoid scale real weight down to zero"),
     "2a4b03ffc69f": ("5.6", "sched/fair: Prevent unlimited runtime on throttled group"),

@@ -159,19 +159,24 @@ impl Worker {
     }
 
     /// Spins for a spinlock; the time spent spinning, sleeps not counted, unless the lock was free.
-    pub(crate) fn spin_lock(&self, object: u32, me: u32) -> Option<u64> {
-        let Object::SpinLock(owner, spin, sleep) = self.object(object) else { return None };
+    pub(crate) fn spin_lock(&mut self, object: u32, me: u32) -> Option<u64> {
+        let Object::SpinLock(owner, spec) = self.object(object) else { return None };
+        let (owner, spec) = (*owner, *spec);
         let free = || owner.compare_exchange(0, me, Acquire, Relaxed).is_ok();
         if free() {
             return None;
         }
-        let (mut begun, mut spun) = (clock::now(), 0);
+        let (mut begun, mut spun, mut sleep) = (clock::now(), 0, spec.sleep);
         while !free() {
             std::hint::spin_loop();
             let now = clock::now();
-            if *spin > 0 && now - begun >= *spin {
+            if spec.spin > 0 && now - begun >= spec.spin {
                 spun += now - begun;
                 clock::sleep_until(now + sleep);
+                if spec.sleep_max > 0 {
+                    let longer = sleep + self.stream.below(sleep);
+                    sleep = if longer > spec.sleep_max { spec.sleep } else { longer };
+                }
                 begun = clock::now();
             }
         }

@@ -35,7 +35,7 @@ pub struct Worker {
     program: usize,
     pc: u32,
     /// The random stream for its distributions.
-    stream: Stream,
+    pub(crate) stream: Stream,
     /// The key from which its stream and those of its children are derived.
     pub(crate) key: u64,
     pub(crate) forked: u32,

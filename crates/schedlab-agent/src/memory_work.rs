@@ -4,7 +4,7 @@
 //! (`do_shared_fault`). A fault that clears is the first write to a private page. `munmap` frees the private pages that the
 //! task's faults have made present, the last ones first; what is missing is made present before the call. A read is one
 //! `preadv` of a file in the directory for temporary files, which is in the page cache.
-//! Left out: pages of 2 MiB, and fork's copy of page tables of a declared size.
+//! Left out: major faults, pages of 2 MiB, and fork's copy of page tables of a declared size.
 
 use std::fs::File;
 use std::io::Write;
@@ -48,6 +48,10 @@ pub fn check<'a>(programs: impl Iterator<Item = &'a Program>) -> Result<()> {
     let mut largest = 0;
     for program in programs {
         for op in &program.ops {
+            if matches!(op, Op::MajorFault { .. }) {
+                let what = format!("task {}: major faults exist only in the simulator", program.name);
+                return Err(AgentError::cannot(what, "run the scenario on the simulator"));
+            }
             let Op::Memory { work, kib } = op else { continue };
             let refused = match work {
                 MemoryWork::CopyPageTables => Some("fork with memory exists only in the simulator"),

@@ -8,8 +8,7 @@ use rustix::event::{poll, PollFd, PollFlags};
 use rustix::net::sockopt::{set_socket_send_buffer_size, set_socket_send_buffer_size_force, socket_send_buffer_size};
 use rustix::net::{socketpair, AddressFamily, SocketFlags, SocketType};
 use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size, pipe_with, PipeFlags};
-use schedlab_model::Nanos;
-use schedlab_workload::ObjectSpec;
+use schedlab_workload::{ObjectSpec, SpinLockSpec};
 
 use crate::error::{errno, AgentError, Result};
 use crate::sync::{Barrier, Condition, Futex, Mutex, Semaphore};
@@ -45,8 +44,8 @@ pub enum Object {
     PiFutex(&'static AtomicU32),
     /// Values, and a semaphore that counts them.
     Queue(&'static Mailbox, &'static Semaphore),
-    /// Spinlock: the holder's id plus 1, how long a task spins before it sleeps, and how long it sleeps.
-    SpinLock(&'static AtomicU32, Nanos, Nanos),
+    /// Spinlock: the holder's id plus 1, and how it is waited for.
+    SpinLock(&'static AtomicU32, SpinLockSpec),
 }
 
 const PAGE: usize = 4096;
@@ -58,8 +57,10 @@ impl Object {
         Ok(match *spec {
             ObjectSpec::Pipe { pages, packet } => pipe(pages, packet)?,
             ObjectSpec::UnixStream { sndbuf } => socket(sndbuf)?,
-            // Only the simulator takes spinlocks of the kernel.
-            ObjectSpec::Futex | ObjectSpec::KernelLock => Object::Futex(arena.one().map_err(memory)?),
+            // Only the simulator takes spinlocks of the kernel and reads from a disk.
+            ObjectSpec::Futex | ObjectSpec::KernelLock | ObjectSpec::Disk { .. } => {
+                Object::Futex(arena.one().map_err(memory)?)
+            }
             ObjectSpec::Mutex { pi } => Object::Mutex(arena.one().map_err(memory)?, pi),
             ObjectSpec::Barrier { parties } => Object::Barrier(arena.one().map_err(memory)?, parties),
             ObjectSpec::Semaphore { initial } => {
@@ -74,7 +75,7 @@ impl Object {
                 Object::Gate(read, write)
             }
             ObjectSpec::Timer => Object::Timer(arena.one().map_err(memory)?),
-            ObjectSpec::SpinLock { spin, sleep } => Object::SpinLock(arena.one().map_err(memory)?, spin, sleep),
+            ObjectSpec::SpinLock(spec) => Object::SpinLock(arena.one().map_err(memory)?, spec),
             ObjectSpec::CpuLocks => Object::CpuLocks(arena.slice(nr_cpus).map_err(memory)?),
             ObjectSpec::FutexQueue => Object::FutexQueue(arena.one().map_err(memory)?),
             ObjectSpec::PiFutex => Object::PiFutex(arena.one().map_err(memory)?),

@@ -9,7 +9,7 @@ use rustix::event::{poll, PollFd, PollFlags};
 use rustix::thread::futex::{self, Flags};
 use schedlab_model::{Nanos, MSEC, SEC};
 use schedlab_spec::RunSpec;
-use schedlab_workload::Op;
+use schedlab_workload::{ObjectSpec, Op};
 
 use crate::burn::Speed;
 use crate::clock;
@@ -90,6 +90,11 @@ fn refuse_latency_nice(spec: &RunSpec) -> Result<()> {
 
 /// Refuses steps whose effect in the kernel a program cannot bring about.
 fn refuse_kernel_sections(spec: &RunSpec) -> Result<()> {
+    let extends = |object: &ObjectSpec| matches!(object, ObjectSpec::SpinLock(lock) if lock.slice_extension);
+    if spec.workloads.iter().any(|workload| workload.objects.iter().any(extends)) {
+        let what = "slice-extension exists only in the simulator".to_owned();
+        return Err(AgentError::cannot(what, "run the scenario on the simulator"));
+    }
     let simulated = |op: &Op| matches!(op, Op::Call | Op::Section { .. });
     let mut programs = spec.workloads.iter().flat_map(|w| &w.programs);
     match programs.find(|program| program.ops.iter().any(simulated)) {

@@ -1,7 +1,7 @@
 //! The metrics of the scheduler that every run has, one table row each: name, unit, direction, meaning, reducer.
 
 use schedlab_model::Nanos;
-use schedlab_trace::Lock;
+use schedlab_trace::{Extension, Lock};
 use schedlab_workload::{Better, Unit};
 
 use crate::state::Totals;
@@ -68,7 +68,7 @@ const fn share(name: &'static str, better: Better, help: &'static str, of: fn(&M
 use Better::{Lower, Neither};
 
 #[rustfmt::skip]
-static SCHED: [SchedMetric; 36] = [
+static SCHED: [SchedMetric; 42] = [
     sampled("sched.wakeup_latency", &["p50", "p99", "max"], Lower, "from sched_waking until the task runs", |m| &m.wakeup_latency),
     sampled("sched.run_delay", &["mean", "p99"], Lower, "one stay on a runqueue without running, after a wakeup, a fork or a preemption", |m| &m.run_delay),
     sampled("sched.run_time", &["mean"], Neither, "one stay on a CPU", |m| &m.run_time),
@@ -98,6 +98,12 @@ static SCHED: [SchedMetric; 36] = [
     sampled("sched.resched_delay.preempt_off", &["p99", "max"], Lower, "the same of tasks that had preemption disabled", |m| &m.resched_delay_in[3]),
     sampled("sched.resched_delay.irq_off", &["p99", "max"], Lower, "the same of tasks that had interrupts disabled", |m| &m.resched_delay_in[4]),
     count("sched.faults", "page faults", |t| t.faults),
+    count("sched.major_faults", "page faults that waited for a device", |t| t.major_faults),
+    count("sched.slice_extension.granted", "time slice extensions granted instead of a switch", |t| t.extensions[Extension::Granted as usize]),
+    count("sched.slice_extension.yielded", "those that ended when the task was through with its critical section", |t| t.extensions[Extension::Yielded as usize]),
+    count("sched.slice_extension.expired", "those whose time was over first", |t| t.extensions[Extension::Expired as usize]),
+    count("sched.slice_extension.revoked", "those that a further request to reschedule ended", |t| t.extensions[Extension::Revoked as usize]),
+    count("sched.slice_extension.aborted", "those that another system call of the task ended", |t| t.extensions[Extension::Aborted as usize]),
     share("sched.scan_cost", Lower, "CPU time spent in searches for an idle CPU", |m| m.totals.scan_cost_ns),
     share("sched.lock_wait", Lower, "CPU time spent waiting for locks and contended lines", |m| m.totals.lock_wait_ns),
     sampled("sched.lock_wait.rq", &["mean", "p99"], Lower, "one wait for the lock of a runqueue that was held", |m| &m.lock_waits[Lock::Runqueue as usize]),

@@ -321,6 +321,13 @@ impl Metrics {
         }
     }
 
+    fn fault(&mut self, time: Nanos, major: bool) {
+        if time >= self.plan.warmup {
+            self.totals.faults += 1;
+            self.totals.major_faults += u64::from(major);
+        }
+    }
+
     fn fork(&mut self, time: Nanos, child: Pid) {
         self.totals.forks += u64::from(time >= self.plan.warmup);
         self.tasks.forked(child);
@@ -341,7 +348,10 @@ impl Sink for Metrics {
             Kind::Sample { metric, value, .. } => self.sample(time, metric, value),
             Kind::Count { metric, count, .. } => self.count(time, metric, count),
             Kind::Scan { tested, cost, ref functions, .. } => self.scan(time, tested, cost, functions),
-            Kind::Fault { .. } => self.totals.faults += u64::from(time >= self.plan.warmup),
+            Kind::Fault { major, .. } => self.fault(time, major),
+            Kind::Extension { what, .. } => {
+                self.totals.extensions[what as usize] += u64::from(time >= self.plan.warmup)
+            }
             Kind::Resched { waited, section, .. } => self.resched(time, waited, section),
             Kind::LockWait { lock, wait, .. } => self.lock_wait(time, lock, wait),
             Kind::Exit { .. } | Kind::Runtime { .. } => {}

@@ -1,7 +1,7 @@
 //! The state of the reduction: counters, histograms, and what is known of each task and CPU.
 
 use schedlab_model::{Nanos, MAX_CPUS};
-use schedlab_trace::{Lock, Section};
+use schedlab_trace::{Extension, Lock, Section};
 use schedlab_workload::MetricKind;
 
 use crate::idle::{IdleWhileRunnable, Queue};
@@ -59,6 +59,9 @@ pub(crate) struct Totals {
     pub(crate) forks: u64,
     pub(crate) migrations: u64,
     pub(crate) faults: u64,
+    pub(crate) major_faults: u64,
+    /// By what happened to time slice extensions.
+    pub(crate) extensions: [u64; Extension::ALL.len()],
     pub(crate) scans: u64,
     pub(crate) scan_tested: u64,
     pub(crate) scan_cost_ns: Nanos,

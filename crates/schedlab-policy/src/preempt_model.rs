@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crate::config_error::ConfigError;
 use crate::version::release::{value_at, when, Change, Release};
-use schedlab_model::nearest;
+use schedlab_model::{nearest, Nanos};
 
 /// The preemption model (`preempt=`).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -66,6 +66,13 @@ pub(crate) const fn folio_batch_at(release: Release) -> u32 {
     value_at(15, CHANGES, release)
 }
 
+/// How long a time slice extension lasts (`rseq_slice_ext_nsecs`, debugfs `rseq/slice_ext_nsec`), ns; 0: the kernel has none.
+/// The series merged for 7.0 begins with 30 us and ends with 5 us (21c0e92d0681).
+pub(crate) const fn slice_extension_at(release: Release) -> Nanos {
+    const CHANGES: &[Change<Nanos>] = &[Change { when: when!(from "7.0" by "3c78aaec19b0"), value: 5_000 }];
+    value_at(0, CHANGES, release)
+}
+
 impl PreemptModel {
     const NAMES: [(&'static str, PreemptModel); 8] = [
         ("none", PreemptModel::None),
@@ -124,6 +131,12 @@ impl PreemptModel {
         self == PreemptModel::Voluntary
     }
 
+    /// A full request is answered with a time slice extension, as a lazy one is (TIF_SLICE_EXT_SCHED of kernel/entry/common.c).
+    #[must_use]
+    pub fn extends_full_requests(self) -> bool {
+        self != PreemptModel::Rt
+    }
+
     /// Under PREEMPT_AUTO most requests are lazy, and a tick upgrades one only if it requests a reschedule itself.
     #[must_use]
     pub fn is_auto_lazy(self) -> bool {
@@ -157,5 +170,11 @@ mod tests {
     fn a_read_copies_more_folios_between_two_points_since_6_12() {
         let folios = |row: &str| Version::find(row).unwrap().folio_batch();
         assert_eq!(["6.1", "6.8", "6.12.107", "6.18.12", "7.2"].map(folios), [15, 15, 31, 31, 31]);
+    }
+
+    #[test]
+    fn time_slice_extensions_came_with_7_0() {
+        let length = |row: &str| Version::find(row).unwrap().slice_extension();
+        assert_eq!(["6.12.107", "6.18.12", "7.2"].map(length), [0, 0, 5_000]);
     }
 }

@@ -92,6 +92,11 @@ pub(crate) fn boosted(drafts: &[Draft], variant: &variant::Draft) -> Option<Box<
 fn check_variant(draft: &Draft, variant: &variant::Draft, machine: &CpuMask) -> Result<()> {
     check_deadline(draft, variant, machine)?;
     let version = variant.versions().of(draft.guest.as_deref());
+    let extends = |object: &ObjectSpec| matches!(object, ObjectSpec::SpinLock(lock) if lock.slice_extension);
+    if version.slice_extension() == 0 && draft.workload.objects.iter().any(extends) {
+        let message = format!("variant {}: kernel {} has no time slice extension", variant.name, version.name);
+        return Err(draft.table.error(message).hint("choose a kernel from 7.0 on, or leave slice-extension out"));
+    }
     draft.attributes.check_kernel(version, &variant.name)?;
     for task in &draft.workload.tasks {
         if task.slice.is_some_and(|slice| slice > 0) && !has_slice(version) {

@@ -59,6 +59,14 @@ fn section(table: &Table) -> Result<CallSection> {
 /// Reads page faults: how many, of which page size, and whether the page has to be cleared.
 pub(crate) fn fault(value: &Value, table: &Table) -> Result<StepKind> {
     let times = value.integer(1..=1_000_000)? as u32;
+    if let Some(disk) = table.get("major") {
+        let table = table.clone().only_these(&["fault", "major", "service"], "a major fault")?;
+        let service = amount(&table.require("service", "how long the disk takes for one")?)?;
+        return Ok(StepKind::MajorFault { disk: word(&disk)?.to_owned(), service, times });
+    }
+    if let Some(service) = table.get("service") {
+        return Err(service.error("a minor fault has no service").expected("service with major"));
+    }
     let kib = table.get("page").map(|page| page.choice(&PAGES)).transpose()?.unwrap_or(4);
     let clear = table.get("clear").map(|clear| clear.boolean()).transpose()?.unwrap_or(false);
     let work = if clear { MemoryWork::Zero } else { MemoryWork::Map };

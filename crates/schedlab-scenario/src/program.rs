@@ -2,7 +2,7 @@
 
 use schedlab_model::SEC;
 use schedlab_workload::verbs::{NamedObject, Own, Step, StepKind, Times, Tree, TreeTask};
-use schedlab_workload::{MemoryWork, ObjectSpec, TaskKind, TaskSpec, TimerMode};
+use schedlab_workload::{MemoryWork, ObjectSpec, SpinLockSpec, TaskKind, TaskSpec, TimerMode};
 
 use crate::attribute_values;
 use crate::attributes::Attributes;
@@ -59,8 +59,8 @@ fn task(table: &Table, nr_cpus: usize) -> Result<TreeTask> {
 
 fn named_object(table: &Table) -> Result<NamedObject> {
     let name = word(&table.require("name", "the object's name")?)?.to_owned();
-    let kinds = ["pipe", "socket", "mutex", "barrier", "semaphore", "spinlock"];
-    let kind = table.require("kind", "pipe, socket, mutex, barrier, semaphore or spinlock")?;
+    let kinds = ["pipe", "socket", "mutex", "barrier", "semaphore", "spinlock", "disk"];
+    let kind = table.require("kind", "pipe, socket, mutex, barrier, semaphore, spinlock or disk")?;
     let kind = kind.choice(&kinds.map(|kind| (kind, kind)))?;
     let number = |key: &str, most: i64, default: i64| -> Result<u32> {
         let value = table.get(key).map(|value| value.integer(i64::from(key != "initial")..=most)).transpose()?;
@@ -77,7 +77,11 @@ fn named_object(table: &Table) -> Result<NamedObject> {
             let parties = table.require("parties", "how many tasks meet there")?.integer(1..=MOST_TASKS)? as u32;
             (ObjectSpec::Barrier { parties }, &["parties"])
         }
-        "spinlock" => (spinlock(table)?, &["spin", "sleep"]),
+        "disk" => {
+            let depth = table.require("depth", "how many requests the disk serves at once")?.integer(1..=1024)? as u32;
+            (ObjectSpec::Disk { depth }, &["depth"])
+        }
+        "spinlock" => (spinlock(table)?, &["spin", "sleep", "sleep-max", "slice-extension"]),
         _ => (ObjectSpec::Semaphore { initial: number("initial", 1_000_000, 0)? }, &["initial"]),
     };
     let line = table.line();
@@ -88,13 +92,23 @@ fn named_object(table: &Table) -> Result<NamedObject> {
 /// Reads how a spinlock is waited for. Spinning for a limited time needs a sleep after it.
 fn spinlock(table: &Table) -> Result<ObjectSpec> {
     let length = |key: &str| table.get(key).map(|value| value.duration(1..=SEC)).transpose();
-    match (length("spin")?, length("sleep")?) {
-        (None, None) => Ok(ObjectSpec::SpinLock { spin: 0, sleep: 0 }),
-        (Some(spin), Some(sleep)) => Ok(ObjectSpec::SpinLock { spin, sleep }),
-        _ => Err(table
-            .error("a spinlock with only one of spin and sleep")
-            .expected("both, or neither, so that it spins on")),
+    let (spin, sleep) = match (length("spin")?, length("sleep")?) {
+        (None, None) => (0, 0),
+        (Some(spin), Some(sleep)) => (spin, sleep),
+        _ => {
+            return Err(table
+                .error("a spinlock with only one of spin and sleep")
+                .expected("both, or neither, so that it spins on"))
+        }
+    };
+    let sleep_max = length("sleep-max")?.unwrap_or(0);
+    if sleep_max > 0 && sleep_max < sleep.max(1) {
+        return Err(table
+            .error("sleep-max is shorter than sleep")
+            .expected("a spinlock with sleep, and a longer sleep-max"));
     }
+    let slice_extension = table.get("slice-extension").map(|value| value.boolean()).transpose()?.unwrap_or(false);
+    Ok(ObjectSpec::SpinLock(SpinLockSpec { spin, sleep, sleep_max, slice_extension }))
 }
 
 fn endless(steps: &[Step]) -> bool {
@@ -110,7 +124,7 @@ const VERBS: &[(&str, &[&str])] = &[
     ("runtime", &[]),
     ("system", &[]),
     ("call", &[]),
-    ("fault", &["page", "clear"]),
+    ("fault", &["page", "clear", "major", "service"]),
     ("munmap", &[]),
     ("read-file", &[]),
     ("sleep", &[]),

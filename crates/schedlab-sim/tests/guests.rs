@@ -392,7 +392,7 @@ fn a_vcpu_that_loses_its_cpu_while_its_task_holds_a_spinlock_is_counted() {
     let preempted = |beside: Vec<Workload>, locks: bool| {
         let mut inside = tasks(vec![("a", 0, Some(0), program(locks)), ("b", 0, Some(1), program(locks))]);
         inside.objects = match locks {
-            true => vec![ObjectSpec::SpinLock { spin: 0, sleep: 0 }],
+            true => vec![ObjectSpec::SpinLock(schedlab_workload::SpinLockSpec::default())],
             false => vec![ObjectSpec::Mutex { pi: false }],
         };
         let inner = spec(flat(2, 300), kernel("6.12.107", 2, 250), vec![inside]);

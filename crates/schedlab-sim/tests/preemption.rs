@@ -290,6 +290,38 @@ fn work_on_memory_offers_to_reschedule() {
     }
 }
 
+/// A fault of 10 us that allocates a page and clears it in 20 us: `voluntary` reschedules when the page is allocated, after
+/// half of the fault's own work, `none` at its exit. A fault that only maps a page has no such point.
+#[test]
+fn voluntary_reschedules_when_a_fault_allocates_its_page() {
+    const FAULT: Nanos = 10 * USEC;
+    const CLEAR: Nanos = 20 * USEC;
+    let mut machine = free(1);
+    machine.costs.fault = Dist::Constant(FAULT);
+    machine.costs.clear_kib = Dist::Constant(CLEAR / 4);
+    // The model, what the fault does, how long before the request it begins, and when the switch comes after that.
+    for (model, work, before, switched) in [
+        ("none", MemoryWork::Zero, USEC, FAULT + CLEAR),
+        ("voluntary", MemoryWork::Zero, USEC, FAULT / 2),
+        ("voluntary", MemoryWork::Zero, 6 * USEC, FAULT + CLEAR),
+        ("voluntary", MemoryWork::Map, USEC, FAULT),
+        ("full", MemoryWork::Zero, USEC, USEC),
+    ] {
+        let fault = Op::Memory { work, kib: 4 };
+        let running = vec![Op::Run(fixed(WOKEN - before)), fault, Op::Run(fixed(1000 * MSEC))];
+        let mut config = kernel("6.12.0", 1, 250);
+        config.set_preempt(model.parse().unwrap()).unwrap();
+        let mut spec = spec(machine.clone(), config, vec![workload(Event::Local, running)]);
+        spec.duration = 50 * MSEC;
+        let (outcome, record) = record(&spec);
+        outcome.unwrap();
+        let switch =
+            |e: &&schedlab_trace::Event| e.time >= WOKEN && matches!(e.kind, Kind::Switch { prev, .. } if prev != 0);
+        let found = record.events.iter().find(switch).unwrap().time;
+        assert_eq!(found, WOKEN - before + switched, "preempt={model}, {work:?}, {before} ns before");
+    }
+}
+
 #[test]
 fn every_model_has_its_column() {
     let models: Vec<PreemptModel> = MODELS.iter().map(|(model, _)| model.parse().unwrap()).collect();

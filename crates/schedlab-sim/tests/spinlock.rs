@@ -8,7 +8,7 @@ use schedlab_model::{Nanos, MSEC, USEC};
 use schedlab_spec::RunSpec;
 use schedlab_trace::Kind;
 use schedlab_workload::{
-    Amount, Better, MetricDecl, MetricKind, ObjectSpec, Op, Section, SectionContext, Unit, Workload,
+    Amount, Better, MetricDecl, MetricKind, ObjectSpec, Op, Section, SectionContext, SpinLockSpec, Unit, Workload,
 };
 use support::{flat, kernel, record, spec, tasks, Record};
 
@@ -34,7 +34,7 @@ fn run(ns: Nanos) -> Op {
 }
 
 fn with_lock(mut workload: Workload, spin: Nanos, sleep: Nanos) -> Workload {
-    workload.objects = vec![ObjectSpec::SpinLock { spin, sleep }];
+    workload.objects = vec![ObjectSpec::SpinLock(SpinLockSpec { spin, sleep, ..SpinLockSpec::default() })];
     workload.metrics = vec![spin_metric()];
     workload
 }
@@ -202,4 +202,22 @@ fn a_holder_and_a_waiter_of_a_kernel_spinlock_are_not_preempted() {
         record.events.iter().find_map(switch).unwrap()
     };
     assert_eq!((out(1), out(3)), (6 * MSEC, 7 * MSEC));
+}
+
+/// Without noise a sleep is half as long again as the last, and one beyond the maximum starts again.
+#[test]
+fn the_sleeps_for_a_lock_grow_up_to_the_maximum() {
+    let holder = vec![lock(), run(20 * MSEC), Op::SpinUnlock(0)];
+    let waiter = vec![run(MSEC), lock(), Op::SpinUnlock(0), run(MSEC)];
+    let mut workload = tasks(vec![("holder", 0, Some(0), holder), ("waiter", 0, Some(1), waiter)]);
+    workload.tasks[1].timer_slack = 0;
+    let mut spec = free(2, with_lock(workload, 100 * USEC, MSEC));
+    let spec_of_lock = SpinLockSpec { spin: 100 * USEC, sleep: MSEC, sleep_max: 2 * MSEC, slice_extension: false };
+    std::sync::Arc::make_mut(&mut spec.workloads)[0].objects = vec![ObjectSpec::SpinLock(spec_of_lock)];
+    let (outcome, record) = record(&spec);
+    outcome.unwrap();
+    let woken = |e: &schedlab_trace::Event| matches!(e.kind, Kind::Wakeup { pid: 2, .. }).then_some(e.time);
+    let times: Vec<_> = record.events.iter().filter_map(woken).collect();
+    let sleeps: Vec<_> = times.windows(2).map(|pair| pair[1] - pair[0] - 100 * USEC).collect();
+    assert_eq!(sleeps[..4], [1_500 * USEC, MSEC, 1_500 * USEC, MSEC]);
 }

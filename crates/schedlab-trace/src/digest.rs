@@ -109,8 +109,9 @@ fn fields(kind: &Kind) -> (u8, u8, [i32; 2], [u64; 2]) {
         Kind::Sample { pid, metric, value } => (9, 0, [pid, i32::from(metric)], [value, 0]),
         Kind::Count { pid, metric, count } => (10, 0, [pid, i32::from(metric)], [count, 0]),
         Kind::Scan { pid, tested, cost, functions: _ } => (11, 0, [pid, tested as i32], [cost, 0]),
-        Kind::Fault { pid, kib } => (12, 0, [pid, kib as i32], [0, 0]),
+        Kind::Fault { pid, kib, major } => (12, u8::from(major), [pid, kib as i32], [0, 0]),
         Kind::Resched { pid, waited, section } => (13, section as u8, [pid, 0], [waited, 0]),
+        Kind::Extension { pid, what } => (15, what as u8, [pid, 0], [0, 0]),
         Kind::LockWait { pid, lock, wait } => (14, lock as u8, [pid, 0], [wait, 0]),
     }
 }

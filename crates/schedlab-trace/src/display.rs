@@ -45,10 +45,13 @@ impl fmt::Display for Kind {
                 "schedlab_scan: pid={pid} tested={tested} cost={cost} [ns] sibling={} core={core} cpu={cpu} smt={smt}",
                 u8::from(sibling)
             ),
-            Kind::Fault { pid, kib } => write!(f, "schedlab_fault: pid={pid} kib={kib}"),
+            Kind::Fault { pid, kib, major } => {
+                write!(f, "schedlab_fault: pid={pid} kib={kib} major={}", u8::from(major))
+            }
             Kind::Resched { pid, waited, section } => {
                 write!(f, "schedlab_resched: pid={pid} waited={waited} [ns] section={}", section.name())
             }
+            Kind::Extension { pid, what } => write!(f, "schedlab_extension: pid={pid} what={}", what.name()),
             Kind::LockWait { pid, lock, wait } => {
                 write!(f, "schedlab_lock: pid={pid} lock={} wait={wait} [ns]", lock as u8)
             }

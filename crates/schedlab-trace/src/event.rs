@@ -154,6 +154,8 @@ pub enum Kind {
         pid: Pid,
         /// Size of the page.
         kib: u32,
+        /// It waited for a device.
+        major: bool,
     },
     /// Not a kernel tracepoint: `pid` is about to be switched out by a request to reschedule. It follows from other
     /// events, so it is not part of a digest.
@@ -164,6 +166,13 @@ pub enum Kind {
         waited: Nanos,
         /// What the task executed when it was requested.
         section: Section,
+    },
+    /// Not a kernel tracepoint: a time slice extension of `pid` began or ended.
+    Extension {
+        /// The task.
+        pid: Pid,
+        /// What happened.
+        what: Extension,
     },
     /// Not a kernel tracepoint: the CPU of the event waited `wait` ns for a lock that another one held.
     LockWait {
@@ -207,6 +216,40 @@ impl Section {
     #[must_use]
     pub fn parse(name: &str) -> Option<Section> {
         Section::ALL.into_iter().find(|section| section.name() == name)
+    }
+}
+
+/// What happens to a time slice extension: it is granted, and ends in one of four ways.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[repr(u8)]
+pub enum Extension {
+    /// The kernel has granted it instead of a switch.
+    Granted = 0,
+    /// The task is through with its critical section and has called rseq_slice_yield().
+    Yielded = 1,
+    /// Its time is over.
+    Expired = 2,
+    /// A further request to reschedule has ended it.
+    Revoked = 3,
+    /// Another system call of the task has ended it.
+    Aborted = 4,
+}
+
+impl Extension {
+    /// All, in the order of their numbers.
+    pub const ALL: [Extension; 5] =
+        [Extension::Granted, Extension::Yielded, Extension::Expired, Extension::Revoked, Extension::Aborted];
+
+    /// Its name in traces.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        ["granted", "yielded", "expired", "revoked", "aborted"][self as usize]
+    }
+
+    /// The one of this name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Extension> {
+        Extension::ALL.into_iter().find(|what| what.name() == name)
     }
 }
 
@@ -305,6 +348,7 @@ impl Kind {
             | Kind::Scan { pid, .. }
             | Kind::Fault { pid, .. }
             | Kind::Resched { pid, .. }
+            | Kind::Extension { pid, .. }
             | Kind::LockWait { pid, .. } => ([pid, 0], [0, 0]),
         }
     }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use schedlab_model::{CpuId, Pid};
 
-use crate::{Event, Kind, Lock, ScanTimes, Section, TaskState};
+use crate::{Event, Extension, Kind, Lock, ScanTimes, Section, TaskState};
 
 /// Any event a kernel or program could emit.
 pub fn any_event() -> impl Strategy<Value = Event> {
@@ -75,9 +75,11 @@ fn any_kind() -> impl Strategy<Value = Kind> {
         (any_pid(), any::<u16>(), any::<u64>()).prop_map(|(pid, metric, count)| Kind::Count { pid, metric, count }),
         (any_pid(), any::<u32>(), any::<u64>(), any_functions())
             .prop_map(|(pid, tested, cost, functions)| Kind::Scan { pid, tested, cost, functions }),
-        (any_pid(), any::<u32>()).prop_map(|(pid, kib)| Kind::Fault { pid, kib }),
+        (any_pid(), any::<u32>(), any::<bool>()).prop_map(|(pid, kib, major)| Kind::Fault { pid, kib, major }),
         (any_pid(), any::<u64>(), prop::sample::select(Section::ALL.to_vec()))
             .prop_map(|(pid, waited, section)| Kind::Resched { pid, waited, section }),
+        (any_pid(), prop::sample::select(Extension::ALL.to_vec()))
+            .prop_map(|(pid, what)| Kind::Extension { pid, what }),
         (any_pid(), prop::sample::select(Lock::ALL.to_vec()), any::<u64>())
             .prop_map(|(pid, lock, wait)| Kind::LockWait { pid, lock, wait }),
     ]

@@ -121,6 +121,7 @@ impl Teller {
             | Kind::Scan { .. }
             | Kind::Fault { .. }
             | Kind::Resched { .. }
+            | Kind::Extension { .. }
             | Kind::LockWait { .. } => Words::default(),
             _ => Words { comm: self.name(first, event.cpu), other_comm, prev_state },
         };

@@ -137,6 +137,13 @@ pub enum Op {
         /// Bytes.
         bytes: u32,
     },
+    /// One page fault of 4 KiB that reads the page from a disk (major).
+    MajorFault {
+        /// The disk.
+        object: ObjectId,
+        /// How long the disk takes once it has begun.
+        service: Amount,
+    },
     /// Sleep this long (relative timer, with the task's timer slack).
     Sleep(Amount),
     /// Sleep until the absolute time in the register; returns at once when it has passed.

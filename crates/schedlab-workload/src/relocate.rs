@@ -31,6 +31,7 @@ impl Op {
             | Op::FutexMismatch(object)
             | Op::FutexLockPi(object)
             | Op::FutexUnlockPi(object)
+            | Op::MajorFault { object, .. }
             | Op::Send { object, .. }
             | Op::Receive { object, .. }
             | Op::ListPush(object)

@@ -116,6 +116,15 @@ pub enum StepKind {
         /// How many page faults; 1 for other work.
         times: u32,
     },
+    /// Page faults that read the page from a disk.
+    MajorFault {
+        /// The disk.
+        disk: String,
+        /// How long the disk takes once it has begun.
+        service: Length,
+        /// How many.
+        times: u32,
+    },
     /// Sleep.
     Sleep(Length),
     /// Wait for the next expiry of a periodic timer.

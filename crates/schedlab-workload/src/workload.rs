@@ -57,13 +57,29 @@ pub enum ObjectSpec {
     Queue,
     /// A spinlock of the kernel.
     KernelLock,
-    /// A spinlock in user space.
-    SpinLock {
-        /// How long a task spins before it sleeps, in ns; 0: until it has the lock.
-        spin: Nanos,
-        /// How long it sleeps, in ns.
-        sleep: Nanos,
+    /// A disk that serves this many requests at once, the others in the order in which they came.
+    Disk {
+        /// Requests.
+        depth: u32,
     },
+    /// A spinlock in user space.
+    SpinLock(SpinLockSpec),
+}
+
+/// How a spinlock in user space is waited for, and what its holder asks of the scheduler.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub struct SpinLockSpec {
+    /// How long a task spins before it sleeps, in ns; 0: until it has the lock.
+    pub spin: Nanos,
+    /// How long it sleeps, in ns.
+    pub sleep: Nanos,
+    /// A further sleep for the same lock is longer than the last by a random factor of 1 to 2, and one that would be longer than this
+    /// starts again with `sleep`, as `perform_spin_delay` of PostgreSQL does; 0: every sleep is `sleep` long.
+    #[serde(default)]
+    pub sleep_max: Nanos,
+    /// The holder asks for a time slice extension (`rseq`, kernels from 7.0 on).
+    #[serde(default)]
+    pub slice_extension: bool,
 }
 
 /// Unit of a metric as shown; samples are raw (ns for times).

@@ -20,7 +20,7 @@ pub(crate) mod table;
 
 use crate::features::{Feature, FeatureSet};
 use crate::knobs::Knob;
-use crate::preempt_model::{folio_batch_at, PreemptModel};
+use crate::preempt_model::{folio_batch_at, slice_extension_at, PreemptModel};
 use choices::{IdleRule, SliceSource};
 use cpuidle::MenuRules;
 use fair::Rules;
@@ -136,6 +136,12 @@ impl Version {
     #[must_use]
     pub fn folio_batch(&self) -> u32 {
         folio_batch_at(self.release)
+    }
+
+    /// How long a time slice extension for a critical section in user space lasts, ns; 0: it has none.
+    #[must_use]
+    pub fn slice_extension(&self) -> schedlab_model::Nanos {
+        slice_extension_at(self.release)
     }
 
     /// How its menu governor chooses idle states.

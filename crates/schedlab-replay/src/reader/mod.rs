@@ -296,6 +296,7 @@ impl Reader {
             | Kind::Scan { .. }
             | Kind::Fault { .. }
             | Kind::Resched { .. }
+            | Kind::Extension { .. }
             | Kind::LockWait { .. } => {}
         }
         self.cpu(entry.cpu).just_charged = matches!(kind, Kind::Runtime { .. });

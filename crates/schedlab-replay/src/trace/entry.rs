@@ -99,6 +99,7 @@ impl Entry {
                 | Kind::Scan { .. }
                 | Kind::Fault { .. }
                 | Kind::Resched { .. }
+                | Kind::Extension { .. }
                 | Kind::LockWait { .. },
                 _,
             ) => [None, None],

@@ -50,7 +50,7 @@ pub const OBJECT: Section = Section {
     name: "[[workload.object]]",
     keys: &[
         key("name", "word", "", "its name in steps"),
-        key("kind", "pipe, socket, mutex, barrier, semaphore, spinlock", "", "what it is"),
+        key("kind", "pipe, socket, mutex, barrier, semaphore, spinlock, disk", "", "what it is"),
         key("pages", "1 to 65536", "16", "buffers of a pipe, 4 KiB each"),
         key("packet", "boolean", "false", "whether each write fills a buffer of its own (O_DIRECT)"),
         key("sndbuf", "bytes", "212992", "send buffer of a socket"),
@@ -58,11 +58,29 @@ pub const OBJECT: Section = Section {
         key("parties", "1 to 100000", "", "number of waiters that release a barrier; default: the tasks that use it"),
         key("initial", "0 to 1000000", "0", "initial value of a semaphore"),
         key(
+            "depth",
+            "1 to 1024",
+            "",
+            "requests that a disk serves at once; the others wait in the order in which they came",
+        ),
+        key(
             "spin",
             "duration",
             "",
             "how long a task spins for a spinlock before it sleeps; default: until it has the lock",
         ),
         key("sleep", "duration", "", "how long it sleeps before it spins again"),
+        key(
+            "sleep-max",
+            "duration",
+            "sleep",
+            "each further sleep is longer by a random factor of 1 to 2; beyond this it starts again with sleep",
+        ),
+        key(
+            "slice-extension",
+            "boolean",
+            "false",
+            "whether the holder of a spinlock asks for a time slice extension (7.0)",
+        ),
     ],
 };

@@ -7,6 +7,8 @@ use super::bandwidth::resume_user_mode_work;
 use super::contention::{charge_group_loads, touch_next};
 use super::idle::{enter_idle_state, switch_to_idle};
 use super::memory::{begin_stream, end_stream};
+use super::percpu::SliceCtrl;
+use super::rseq::rseq_sched_switch_event;
 use super::segment::{core_changed, poll_lock, segment_end, settle};
 use super::state::Kernel;
 use super::task::{Life, Wait};
@@ -76,6 +78,9 @@ fn switch_out<S: Sink>(
     run.cancel(kernel.id, Source::Segment, cpu);
     if machine.cpus[cpu.index()].segment.mode == Mode::Stream {
         end_stream(run, machine, kernel, cpu);
+    }
+    if kernel.cpus[cpu.index()].slice_ctrl != SliceCtrl::default() {
+        rseq_sched_switch_event(run, kernel, cpu);
     }
     let c = &mut machine.cpus[cpu.index()];
     let t = &mut kernel.tasks[task.index()];

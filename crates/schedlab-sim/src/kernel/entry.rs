@@ -4,6 +4,7 @@ use schedlab_model::CpuId;
 use schedlab_trace::Sink;
 
 use super::bandwidth::resume_user_mode_work;
+use super::rseq::rseq_grant_slice_extension;
 use super::segment::settle;
 use super::speed::release_interrupts;
 use super::state::Kernel;
@@ -16,6 +17,9 @@ pub fn irqentry_exit<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &
     let in_user = !machine.cpus[cpu.index()].segment.mode.is_kernel();
     let c = &mut kernel.cpus[cpu.index()];
     c.resched_seen = c.need_resched || c.need_resched_lazy && in_user && c.curr.is_some();
+    if c.resched_seen && in_user {
+        rseq_grant_slice_extension(run, machine, kernel, cpu);
+    }
     settle(run, machine, kernel, cpu);
 }
 

@@ -34,6 +34,21 @@ pub fn start_timer<S: Sink>(
     program(run, machine, kernel, cpu);
 }
 
+/// A device wakes the task at `done` by an interrupt of the CPU.
+pub fn start_device<S: Sink>(
+    run: &mut Run<S>,
+    machine: &mut Machine,
+    kernel: &mut Kernel,
+    cpu: CpuId,
+    task: TaskId,
+    done: Nanos,
+) {
+    kernel.timer_sequence += 1;
+    let timer = HrTimer { hard: done, sequence: kernel.timer_sequence, soft: done, task };
+    kernel.cpus[cpu.index()].hrtimers.push(Reverse(timer));
+    program(run, machine, kernel, cpu);
+}
+
 /// `hrtimer_cancel` of the task's timer on CPU `cpu`.
 pub fn cancel_timer<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId, task: TaskId) {
     kernel.cpus[cpu.index()].hrtimers.retain(|timer| timer.0.task != task);

@@ -7,6 +7,7 @@ use super::balance::apply_moves;
 use super::entry::irqentry_exit;
 use super::hrtimer::hrtimer_run_queues;
 use super::idle::{enter_idle_state, wake_idle_cpu};
+use super::rseq::expire;
 use super::segment::mark;
 use super::speed::hold_interrupt;
 use super::state::Kernel;
@@ -26,6 +27,16 @@ pub fn on_hrtimer<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut
             hrtimer_run_queues(run, machine, kernel, cpu);
             irqentry_exit(run, machine, kernel, cpu);
         }
+    }
+}
+
+/// `rseq_slice_expired` (kernel/rseq.c, 7.0): the timer of a time slice extension.
+pub fn rseq_slice_expired<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
+    if machine.cpus[cpu.index()].activity == Activity::Busy && kernel.cpus[cpu.index()].slice_ctrl.granted {
+        machine.cpus[cpu.index()].progress(run.now);
+        machine.charge_irq(cpu);
+        expire(run, kernel, cpu);
+        irqentry_exit(run, machine, kernel, cpu);
     }
 }
 

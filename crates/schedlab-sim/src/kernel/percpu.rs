@@ -37,6 +37,15 @@ impl InFlight {
     }
 }
 
+/// `struct rseq_slice_ctrl` of the task that runs on a CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct SliceCtrl {
+    /// It has asked for an extension of its critical section.
+    pub request: bool,
+    /// It has been granted one.
+    pub granted: bool,
+}
+
 /// One CPU of a kernel.
 #[derive(Clone, Debug)]
 pub struct PerCpu {
@@ -52,6 +61,8 @@ pub struct PerCpu {
     /// The kernel has been entered since the flag was set (interrupt, system call): a user-mode task does not notice
     /// a flag by itself.
     pub resched_seen: bool,
+    /// What the current task has asked for and been granted (`struct rseq_slice_ctrl`).
+    pub slice_ctrl: SliceCtrl,
     /// How long after its beginning the last wakeup read the runqueue's clock.
     pub clock_read: Nanos,
     /// What `__schedule` up to the switch costs, as ns of work, once it has been charged.
@@ -109,6 +120,7 @@ impl PerCpu {
             need_resched_lazy: false,
             requested: None,
             resched_seen: false,
+            slice_ctrl: SliceCtrl::default(),
             clock_read: 0,
             schedule_paid: None,
             leaving_for: None,

@@ -49,6 +49,10 @@ pub struct Kernel {
     pub points: Points,
     /// Folios of the page cache that a read copies between two points.
     pub folio_batch: u32,
+    /// How long a time slice extension lasts, ns; 0: it has none.
+    pub slice_extension: Nanos,
+    /// A full request is put off by a time slice extension, too.
+    pub extends_full_requests: bool,
     /// How its spinlocks are waited for.
     pub spinlocks: Spinlocks,
     /// Hypercalls by which it deals with vCPUs that do not run.
@@ -107,6 +111,8 @@ impl Kernel {
             tick_nsec,
             points: Points::of(spec.kernel.preempt),
             folio_batch: spec.kernel.version.folio_batch(),
+            slice_extension: spec.kernel.version.slice_extension(),
+            extends_full_requests: spec.kernel.preempt.extends_full_requests(),
             spinlocks: Spinlocks::of(spec.kernel.preempt),
             pv_calls: PvCalls::default(),
             auto_lazy: Some(spec.kernel.preempt).filter(|model| model.is_auto_lazy()),

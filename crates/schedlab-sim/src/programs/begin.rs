@@ -42,6 +42,7 @@ pub fn begin<S: Sink>(x: &mut Running<S>, op: Op) -> Next {
         Op::SpinUnlock(object) => spin::spin_unlock(x, object),
         Op::KernelLock { object, .. } => begin_kernel_lock(x, object),
         Op::KernelUnlock { .. } => Next::Work(Mode::Locked, 0),
+        Op::MajorFault { .. } => x.begin_major_fault(),
         Op::Call | Op::Section { .. } | Op::Memory { .. } => begin_section(x, op),
         Op::Reap => begin_reap(x),
         Op::FutexWait { object, timeout, .. } => queue::begin_futex_wait(x, object, timeout),

@@ -20,6 +20,7 @@ pub fn block<S: Sink>(x: &mut Running<S>, wait: Wait, step: Step) {
             Object::Channel(channel) if channel.is_socket() => Some(&costs.socket_resume),
             Object::Channel(_) => Some(&costs.pipe_resume),
             Object::Gate { .. } => None,
+            Object::Disk(_) => Some(&costs.fault),
             _ => Some(&costs.futex_resume),
         },
     };

@@ -69,6 +69,9 @@ impl Programs {
     pub fn executes(&self, kernel: &Kernel, task: TaskId, mode: Mode) -> String {
         match mode {
             Mode::Spin => self.spins(kernel, task),
+            Mode::User | Mode::Wall if kernel.cpus[kernel.sched.cpu_of(task).index()].slice_ctrl.granted => {
+                "is in user mode, in a time slice extension of a critical section".into()
+            }
             Mode::User | Mode::Stream | Mode::Wall => "is in user mode".into(),
             Mode::Guest => "runs a guest".into(),
             Mode::Poll => "polls for the end of a guest's halt".into(),

@@ -33,6 +33,7 @@ pub fn effect<S: Sink>(x: &mut Running<S>, op: Op) -> Next {
         Op::Send { object, .. } => queue::wake_receiver(x, object),
         Op::Receive { object, into } => queue::receive(x, object, into),
         Op::GateWait(_) | Op::GateOpen(_) | Op::GateClose(_) => gate_effect(x, op),
+        Op::MajorFault { object, service } => x.wait_for_disk(object, service),
         Op::Sleep(amount) => {
             let soft = x.run.now + x.amount(amount);
             sleep_to(x, soft)

@@ -1,7 +1,7 @@
 //! The interpreter: takes the running task from one operation of its program to the next that takes time.
 
 use schedlab_model::{CpuId, TaskId};
-use schedlab_trace::Sink;
+use schedlab_trace::{Extension, Sink};
 use schedlab_workload::{Amount, MemoryWork, Op};
 
 use super::begin::begin;
@@ -110,9 +110,18 @@ fn take_effect<S: Sink>(x: &mut Running<S>) -> bool {
 fn fetch<S: Sink>(x: &mut Running<S>) -> bool {
     let position = &mut x.programs.positions[x.task.index()];
     let shares = x.machine.shares();
+    let granted = x.kernel.cpus[x.cpu.index()].slice_ctrl.granted;
     let segment = &mut x.machine.cpus[x.cpu.index()].segment;
     loop {
         match x.programs.code.get(position.pc as usize).unwrap_or(&Op::Exit) {
+            Op::Read { object, bytes } if granted => {
+                let (object, bytes) = (*object, *bytes);
+                return begin_io_in_extension(&mut x.reborrow(), object, bytes, false);
+            }
+            Op::Write { object, bytes } if granted => {
+                let (object, bytes) = (*object, *bytes);
+                return begin_io_in_extension(&mut x.reborrow(), object, bytes, true);
+            }
             Op::Read { object, bytes } if shares => {
                 let (object, bytes) = (*object, *bytes);
                 return begin_shared_io(&mut x.reborrow(), object, bytes, false);
@@ -154,10 +163,25 @@ fn fetch<S: Sink>(x: &mut Running<S>) -> bool {
     }
 }
 
+/// A read or write ends a time slice extension, as any call does.
+#[cold]
+fn begin_io_in_extension<S: Sink>(x: &mut Running<S>, object: u32, bytes: u32, write: bool) -> bool {
+    kernel::rseq_syscall_enter_work(x.run, x.machine, x.kernel, x.cpu, Extension::Aborted);
+    if x.machine.shares() {
+        return begin_shared_io(x, object, bytes, write);
+    }
+    let dice = &mut x.kernel.tasks[x.task.index()].dice;
+    let position = &mut x.programs.positions[x.task.index()];
+    let channel = &x.programs.objects[object as usize];
+    let amount = begin_io(&x.machine.costs, dice, channel, position, bytes, write);
+    position.work(&mut x.machine.cpus[x.cpu.index()].segment, Mode::Kernel, amount)
+}
+
 #[inline(never)]
 fn begin_other<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
     x.position().resumed = false;
     let next = begin(x, op);
+    end_extension_by_call(x, op, &next);
     let position = &mut x.programs.positions[x.task.index()];
     if position.idle_steps >= IDLE_STEPS {
         fail_livelock(x);
@@ -168,6 +192,16 @@ fn begin_other<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
         kernel::begin_stream(x.run, x.machine, x.kernel, x.cpu, x.task);
     }
     stops
+}
+
+/// A system call begins, which ends a time slice extension. The release of the lock calls rseq_slice_yield() itself.
+#[inline(always)]
+fn end_extension_by_call<S: Sink>(x: &mut Running<S>, op: Op, next: &Next) {
+    let fault = matches!(op, Op::MajorFault { .. } | Op::Memory { work: MemoryWork::Map | MemoryWork::Zero, .. });
+    let calls = matches!(next, Next::Work(mode, _) if mode.is_kernel());
+    if x.kernel.cpus[x.cpu.index()].slice_ctrl.granted && calls && !fault {
+        kernel::rseq_syscall_enter_work(x.run, x.machine, x.kernel, x.cpu, Extension::Aborted);
+    }
 }
 
 #[inline(never)]
@@ -190,7 +224,12 @@ fn other_effect<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
     // A call is over unless it blocks again: back in user mode.
     let called = std::mem::replace(&mut x.segment().mode, Mode::User).is_kernel();
     match effect(x, op) {
-        Next::Done => leave_call(x, called),
+        Next::Done => {
+            if called && matches!(op, Op::Memory { work: MemoryWork::Map | MemoryWork::Zero, .. }) {
+                leave_fault(x);
+            }
+            leave_call(x, called)
+        }
         next => {
             let position = &mut x.programs.positions[x.task.index()];
             position.follow(&mut x.machine.cpus[x.cpu.index()].segment, next)
@@ -205,6 +244,14 @@ fn flushes<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
         return kernel::csd_lock_wait(x.run, x.machine, x.kernel, x.cpu);
     }
     kernel::flush_tlb_mm_range(x.run, x.machine, x.kernel, x.cpu, x.task)
+}
+
+/// A page fault returns to user mode as an interrupt does, not as a system call.
+fn leave_fault<S: Sink>(x: &mut Running<S>) {
+    let k = &x.kernel.cpus[x.cpu.index()];
+    if k.need_resched || k.need_resched_lazy {
+        kernel::rseq_grant_slice_extension(x.run, x.machine, x.kernel, x.cpu);
+    }
 }
 
 /// The lock at hand decides whether the task goes on spinning, so its mode stays what it is.

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use schedlab_model::{CpuId, Nanos, Pid, TaskId};
-use schedlab_workload::ObjectSpec;
+use schedlab_workload::{ObjectSpec, SpinLockSpec};
 
 use super::channel::Channel;
 use super::lock_queue::KernelLock;
@@ -62,6 +62,8 @@ pub enum Object {
     SpinLock(SpinLock),
     /// Spinlock of the kernel.
     KernelLock(KernelLock),
+    /// Disk: when each of the requests that it serves at once is done.
+    Disk(Vec<Nanos>),
 }
 
 /// A test-and-set lock. Of the tasks that spin on a CPU when it is released, the one that began first gets it.
@@ -71,10 +73,8 @@ pub struct SpinLock {
     pub owner: Option<Pid>,
     /// Tasks that want it, in the order in which they began to spin. Those that were preempted or sleep are among them.
     pub spinning: Vec<TaskId>,
-    /// How long a task spins before it sleeps; 0: until it has the lock.
-    pub spin: Nanos,
-    /// How long it sleeps.
-    pub sleep: Nanos,
+    /// How it is waited for.
+    pub spec: SpinLockSpec,
 }
 
 /// A task in a futex queue.
@@ -120,7 +120,8 @@ impl Object {
             ObjectSpec::List => Object::List(Vec::new()),
             ObjectSpec::Gate => Object::Gate { open: false, waiting: Vec::new() },
             ObjectSpec::Timer => Object::Timer(None),
-            ObjectSpec::SpinLock { spin, sleep } => Object::SpinLock(SpinLock { spin, sleep, ..SpinLock::default() }),
+            ObjectSpec::SpinLock(spec) => Object::SpinLock(SpinLock { spec, ..SpinLock::default() }),
+            ObjectSpec::Disk { depth } => Object::Disk(vec![0; depth as usize]),
             ObjectSpec::KernelLock => Object::KernelLock(KernelLock::default()),
             ObjectSpec::CpuLocks => Object::CpuLocks(vec![None; nr_cpus]),
             ObjectSpec::FutexQueue => Object::FutexQueue(VecDeque::new()),
@@ -149,6 +150,7 @@ impl Object {
             Object::Queue { .. } => "queue",
             Object::SpinLock(_) => "spinlock",
             Object::KernelLock(_) => "spinlock of the kernel",
+            Object::Disk(_) => "disk",
         }
     }
 }

@@ -63,6 +63,8 @@ pub struct Position {
     pub idle_steps: u32,
     /// Work spent spinning for the lock at hand.
     pub spun: u64,
+    /// How long it sleeps next for that lock.
+    pub sleep: Nanos,
     /// The per-CPU lock it holds: the object and the CPU.
     pub cpu_lock: Option<(u32, usize)>,
     /// The lines and the lock of its own futex word, where they cost something.
@@ -90,6 +92,7 @@ impl Position {
             forked: 0,
             idle_steps: 0,
             spun: 0,
+            sleep: 0,
             cpu_lock: None,
             shared: None,
         }

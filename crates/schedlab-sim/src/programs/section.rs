@@ -4,13 +4,16 @@
 //! few entries, clearing a huge page at each of its 4 KiB, a read of the page cache between batches of folios. The work
 //! between two such points is drawn with the machine's costs.
 
+use schedlab_model::Nanos;
 use schedlab_trace::{Kind, Sink};
-use schedlab_workload::{MemoryWork, Op, Section, SectionContext};
+use schedlab_workload::{Amount, MemoryWork, Op, Section, SectionContext};
 
+use super::block::wait_once;
 use super::kernel_lock::kernel_unlock;
+use super::objects::Object;
 use super::position::Next;
 use super::running::Running;
-use crate::kernel;
+use crate::kernel::{self, Wait};
 use crate::machine::{Mode, WORK_SHIFT};
 
 /// 4 KiB pages of `copy_pte_range` between two looks at the flag (`progress` counts 8 for each, up to 32).
@@ -45,9 +48,14 @@ fn begin_memory<S: Sink>(x: &mut Running<S>, work: MemoryWork, kib: u64) -> Next
     let pages = kib.div_ceil(4);
     let (call, body, every) = match work {
         MemoryWork::Map => (costs.fault.draw(dice), 0, 0),
-        MemoryWork::Zero => {
+        MemoryWork::Zero if kib > 4 => {
             let clear = costs.clear_kib.draw(dice);
-            (costs.fault.draw(dice), clear * kib, if kib > 4 { clear * CLEAR_KIB } else { 0 })
+            (costs.fault.draw(dice), clear * kib, clear * CLEAR_KIB)
+        }
+        MemoryWork::Zero => {
+            let (clear, fault) = (costs.clear_kib.draw(dice) * kib, costs.fault.draw(dice));
+            might_alloc(x, fault / 2 + clear);
+            return x.fault(kib, fault + clear);
         }
         MemoryWork::Unmap => {
             let page = costs.unmap_page.draw(dice);
@@ -68,17 +76,58 @@ fn begin_memory<S: Sink>(x: &mut Running<S>, work: MemoryWork, kib: u64) -> Next
             (costs.syscall.draw(dice), copy * kib, copy * FOLIO_KIB * folios)
         }
     };
-    if matches!(work, MemoryWork::Map | MemoryWork::Zero) {
-        let pid = x.task().pid;
-        x.kernel.emit(x.run, x.cpu, Kind::Fault { pid, kib: kib as u32 });
-    }
     set_points(x, false, every);
+    if matches!(work, MemoryWork::Map | MemoryWork::Zero) {
+        return x.fault(kib, call + body);
+    }
     Next::Work(Mode::Kernel, call + body)
+}
+
+/// `might_alloc` of `__alloc_pages` (6.12): the one point of might_sleep() in the fault of a page that `do_anonymous_page`
+/// allocates, so much work before the fault's end. The page is cleared after it; that half of the fault's own work lies before
+/// it is an estimate.
+fn might_alloc<S: Sink>(x: &mut Running<S>, rest: Nanos) {
+    set_points(x, true, rest);
+    let segment = x.segment();
+    (segment.every_before, segment.tail) = (u32::MAX, rest << WORK_SHIFT);
 }
 
 fn set_points<S: Sink>(x: &mut Running<S>, might_sleep: bool, every: u64) {
     let segment = x.segment();
     (segment.might_sleep, segment.every) = (might_sleep, every.min(u64::from(u32::MAX)) as u32);
+}
+
+impl<S: Sink> Running<'_, '_, S> {
+    /// A page fault begins that takes so long.
+    fn fault(&mut self, kib: u64, work: Nanos) -> Next {
+        let pid = self.task().pid;
+        self.kernel.emit(self.run, self.cpu, Kind::Fault { pid, kib: kib as u32, major: false });
+        Next::Work(Mode::Kernel, work)
+    }
+
+    /// A major page fault begins: it finds that the page is not in memory.
+    pub fn begin_major_fault(&mut self) -> Next {
+        let pid = self.task().pid;
+        self.kernel.emit(self.run, self.cpu, Kind::Fault { pid, kib: FOLIO_KIB as u32, major: true });
+        let dice = &mut self.kernel.tasks[self.task.index()].dice;
+        Next::Work(Mode::Kernel, self.machine.costs.fault.draw(dice))
+    }
+
+    /// `filemap_fault` waits for the page; after that the fault is begun anew and maps it. The disk serves `depth` requests at
+    /// once, and interrupts the CPU that has sent the request:
+    ///
+    /// ```text
+    /// done = max(now, the earliest end among those that it serves) + service
+    /// ```
+    pub fn wait_for_disk(&mut self, object: u32, service: Amount) -> Next {
+        let (service, now) = (self.amount(service), self.local_time());
+        let Object::Disk(served) = self.object(object) else { return Next::Done };
+        let Some(first) = served.iter_mut().min() else { return Next::Done };
+        *first = now.max(*first).saturating_add(service);
+        let done = *first;
+        kernel::start_device(self.run, self.machine, self.kernel, self.cpu, self.task, done);
+        wait_once(self, Wait::Object(object))
+    }
 }
 
 /// The section is over. True: the call returns to user mode.

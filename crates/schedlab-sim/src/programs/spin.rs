@@ -1,8 +1,11 @@
 //! Spinlocks in user space: a task that does not get the lock burns CPU time until it does.
 //!
-//! The holder may be preempted, in user mode or in a page fault; nothing tells the scheduler that others spin for it.
+//! The holder may be preempted, in user mode or in a page fault. Nothing tells the scheduler that others spin for it; the
+//! holder may ask for a time slice extension.
 
-use schedlab_trace::{Kind, Sink};
+use schedlab_model::Nanos;
+use schedlab_trace::{Extension, Kind, Sink};
+use schedlab_workload::SpinLockSpec;
 
 use super::objects::{Object, SpinLock};
 use super::position::{Next, Step};
@@ -24,11 +27,14 @@ pub fn begin_spin_lock<S: Sink>(x: &mut Running<S>, object: u32) -> Next {
     }
     if lock.owner.is_none() {
         lock.owner = Some(pid);
+        let spec = lock.spec;
+        request_extension(x, spec);
         return Next::Done;
     }
     lock.spinning.push(task);
-    let budget = budget(lock);
-    x.position().spun = 0;
+    let (budget, sleep) = (budget(lock), lock.spec.sleep);
+    let position = x.position();
+    (position.spun, position.sleep) = (0, sleep);
     spin(x, budget)
 }
 
@@ -37,7 +43,7 @@ pub fn spin_lock<S: Sink>(x: &mut Running<S>, object: u32, metric: u16) -> Next 
     let (task, pid) = (x.task, x.task().pid);
     let (left, spins) = (x.segment().work_left, x.segment().mode == Mode::Spin);
     let Some(lock) = lock_of(x, object) else { return Next::Done };
-    let (budget, sleep) = (budget(lock), lock.sleep);
+    let (budget, spec) = (budget(lock), lock.spec);
     if lock.owner.is_none() || lock.owner == Some(pid) {
         lock.owner = Some(pid);
         lock.spinning.retain(|spinner| *spinner != task);
@@ -45,6 +51,7 @@ pub fn spin_lock<S: Sink>(x: &mut Running<S>, object: u32, metric: u16) -> Next 
         let value = (x.position().spun + spun) >> WORK_SHIFT;
         let segment = x.segment();
         (segment.mode, segment.work_left) = (Mode::User, 0);
+        request_extension(x, spec);
         x.kernel.emit(x.run, x.cpu, Kind::Sample { pid, metric, value });
         return Next::Done;
     }
@@ -55,9 +62,44 @@ pub fn spin_lock<S: Sink>(x: &mut Running<S>, object: u32, metric: u16) -> Next 
         return Next::Stop;
     }
     x.position().spun += budget;
-    let soft = x.run.now + sleep;
+    let soft = x.run.now + perform_spin_delay(x, spec);
     kernel::start_timer(x.run, x.machine, x.kernel, x.cpu, task, soft);
     super::block::wait_and_retry(x, Wait::Timer)
+}
+
+/// How long the task sleeps now, as `perform_spin_delay` of PostgreSQL 17 (src/backend/storage/lmgr/s_lock.c) chooses it:
+///
+/// ```text
+/// next = last + last * random(0, 1), and from the beginning again beyond the maximum
+/// ```
+fn perform_spin_delay<S: Sink>(x: &mut Running<S>, spec: SpinLockSpec) -> Nanos {
+    let noise = x.programs.noise;
+    let position = x.position();
+    let sleep = position.sleep;
+    if spec.sleep_max > 0 {
+        let longer = sleep + if noise { position.stream.below(sleep) } else { sleep / 2 };
+        position.sleep = if longer > spec.sleep_max { spec.sleep } else { longer };
+    }
+    sleep
+}
+
+/// The task has got the lock: its critical section begins.
+fn request_extension<S: Sink>(x: &mut Running<S>, spec: SpinLockSpec) {
+    if spec.slice_extension && x.kernel.slice_extension > 0 {
+        x.kernel.cpus[x.cpu.index()].slice_ctrl.request = true;
+    }
+}
+
+/// Its critical section ends. A task that has been granted an extension calls rseq_slice_yield(), before whose work the kernel
+/// reschedules.
+fn end_extension<S: Sink>(x: &mut Running<S>) -> Next {
+    let ctrl = &mut x.kernel.cpus[x.cpu.index()].slice_ctrl;
+    ctrl.request = false;
+    if !ctrl.granted {
+        return Next::Done;
+    }
+    kernel::rseq_syscall_enter_work(x.run, x.machine, x.kernel, x.cpu, Extension::Yielded);
+    x.kernel_call(0)
 }
 
 /// Releases the lock. A task that spins on a CPU gets it at once; without one it is free.
@@ -69,6 +111,7 @@ pub fn spin_unlock<S: Sink>(x: &mut Running<S>, object: u32) -> Next {
         return x.fail_program("unlock: the task does not hold this spinlock");
     }
     lock.owner = None;
+    let extended = lock.spec.slice_extension;
     let Object::SpinLock(lock) = &mut x.programs.objects[object as usize] else { return Next::Done };
     for spinner in lock.spinning.iter().copied() {
         let cpu = x.kernel.sched.cpu_of(spinner);
@@ -84,7 +127,11 @@ pub fn spin_unlock<S: Sink>(x: &mut Running<S>, object: u32) -> Next {
             break;
         }
     }
-    Next::Done
+    if extended {
+        end_extension(x)
+    } else {
+        Next::Done
+    }
 }
 
 fn lock_of<'x, S: Sink>(x: &'x mut Running<S>, object: u32) -> Option<&'x mut SpinLock> {
@@ -95,7 +142,7 @@ fn lock_of<'x, S: Sink>(x: &'x mut Running<S>, object: u32) -> Option<&'x mut Sp
 }
 
 fn budget(lock: &SpinLock) -> u64 {
-    match lock.spin {
+    match lock.spec.spin {
         0 => FOREVER,
         spin => spin << WORK_SHIFT,
     }

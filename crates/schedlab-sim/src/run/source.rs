@@ -38,6 +38,8 @@ pub enum Source {
     Action = 13,
     /// The interrupt that asks for a flush of the TLB.
     Flush = 14,
+    /// The time slice extension of the running task is over.
+    SliceTimer = 15,
 }
 
 /// Bits of the number of a source.
@@ -62,7 +64,8 @@ impl Source {
             11 => Source::Halt,
             12 => Source::PollLimit,
             13 => Source::Action,
-            _ => Source::Flush,
+            14 => Source::Flush,
+            _ => Source::SliceTimer,
         }
     }
 
@@ -74,7 +77,7 @@ impl Source {
             Source::Tick => Phase::Tick,
             Source::Resched | Source::Call | Source::Wakeup | Source::Flush => Phase::Ipi,
             Source::IdleExit | Source::Halt | Source::PollLimit => Phase::IdleExit,
-            Source::HrTimer | Source::HrTick | Source::Classes => Phase::Timer,
+            Source::HrTimer | Source::HrTick | Source::Classes | Source::SliceTimer => Phase::Timer,
             Source::Start | Source::Bandwidth | Source::Action => Phase::Control,
         }
     }
@@ -88,12 +91,12 @@ impl Source {
     /// Whether it needs the CPU to execute: a CPU at rate 0 holds it until the rate is back.
     #[inline]
     pub fn needs_cpu(self) -> bool {
-        (self as u8) < Source::Start as u8 || self == Source::Flush
+        (self as u8) < Source::Start as u8 || matches!(self, Source::Flush | Source::SliceTimer)
     }
 
     /// Every source that needs the CPU, in the order of their numbers.
     pub fn on_cpus() -> impl Iterator<Item = Source> {
-        (0..=Source::Flush as u32).map(Source::from_number).filter(|source| source.needs_cpu())
+        (0..=Source::SliceTimer as u32).map(Source::from_number).filter(|source| source.needs_cpu())
     }
 }
 
@@ -135,11 +138,12 @@ mod tests {
     #[test]
     fn every_source_has_a_number_of_its_own() {
         assert_eq!(Source::from_number(Source::Flush as u32), Source::Flush);
+        assert_eq!(Source::from_number(Source::SliceTimer as u32), Source::SliceTimer);
         for nr_cpus in [1, 3, 480] {
             let sources = Sources::new(nr_cpus);
             let mut seen = BTreeSet::new();
             for kernel in (0..3).map(KernelId) {
-                for source in (0..=Source::Flush as u32).map(Source::from_number) {
+                for source in (0..=Source::SliceTimer as u32).map(Source::from_number) {
                     for cpu in (0..nr_cpus as u32).map(CpuId) {
                         let number = sources.pack(kernel, source, cpu);
                         assert_eq!(sources.unpack(number), (kernel, source, cpu));

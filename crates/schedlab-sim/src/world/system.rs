@@ -148,6 +148,7 @@ impl System {
             Source::IdleExit => kernel::on_idle_exit(run, machine, kernel, cpu),
             Source::HrTimer => kernel::on_hrtimer(run, machine, kernel, cpu),
             Source::HrTick => kernel::on_hrtick(run, machine, kernel, cpu),
+            Source::SliceTimer => kernel::rseq_slice_expired(run, machine, kernel, cpu),
             Source::Bandwidth => kernel::on_bandwidth(run, machine, kernel),
             Source::Classes => kernel::on_class_timer(run, machine, kernel),
             Source::Start => programs::on_start(run, machine, kernel, programs),

@@ -7,7 +7,7 @@
 use schedlab_model::{CpuId, Pid, MAX_CPUS};
 
 use crate::record::{Body, Fields, Words};
-use crate::{state, Kind, Lock, ScanTimes, Section};
+use crate::{state, Extension, Kind, Lock, ScanTimes, Section};
 
 /// Reads the body of the event `name`. The error says what is wrong with it.
 pub fn parse<'a>(name: &'a str, text: &'a str) -> Result<Body<'a>, String> {
@@ -39,7 +39,7 @@ pub fn parse<'a>(name: &'a str, text: &'a str) -> Result<Body<'a>, String> {
         }),
         "sched_process_fork" => fork(text),
         "schedlab_sample" | "schedlab_count" | "schedlab_scan" | "schedlab_fault" | "schedlab_resched"
-        | "schedlab_lock" => program(name, Fields(text)),
+        | "schedlab_extension" | "schedlab_lock" => program(name, Fields(text)),
         _ => return Ok(Body::Other { name, fields: Fields(text) }),
     };
     let body = parsed.ok_or_else(|| format!("{name} does not have the fields a kernel prints: '{text}'"))?;
@@ -85,10 +85,11 @@ fn program<'a>(name: &str, fields: Fields<'a>) -> Option<Body<'a>> {
     let kind = match name {
         "schedlab_sample" => Kind::Sample { pid, metric: fields.number("metric")?, value: fields.number("value")? },
         "schedlab_count" => Kind::Count { pid, metric: fields.number("metric")?, count: fields.number("count")? },
-        "schedlab_fault" => Kind::Fault { pid, kib: fields.number("kib")? },
+        "schedlab_fault" => Kind::Fault { pid, kib: fields.number("kib")?, major: fields.number("major") == Some(1) },
         "schedlab_resched" => {
             Kind::Resched { pid, waited: fields.number("waited")?, section: Section::parse(fields.get("section")?)? }
         }
+        "schedlab_extension" => Kind::Extension { pid, what: Extension::parse(fields.get("what")?)? },
         "schedlab_lock" => {
             Kind::LockWait { pid, lock: Lock::from_number(fields.number("lock")?)?, wait: fields.number("wait")? }
         }

@@ -67,6 +67,7 @@ fn body(kind: &Kind, words: &Words<'_>) -> String {
         | Kind::Scan { .. }
         | Kind::Fault { .. }
         | Kind::Resched { .. }
+        | Kind::Extension { .. }
         | Kind::LockWait { .. } => kind.to_string(),
         _ => {
             // Every other kind prints `name: pid=...`, and the kernel's format has the comm before it.

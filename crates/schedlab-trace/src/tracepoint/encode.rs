@@ -44,7 +44,7 @@ const WAKEE: &[(&str, Type)] = &[("comm", Comm), ("pid", Type::Pid), ("prio", In
 const WAKEE_PRINT: &str =
     r#""comm=%s pid=%d prio=%d target_cpu=%03d", REC->comm, REC->pid, REC->prio, REC->target_cpu"#;
 
-static EVENT_TYPES: [EventType; 15] = [
+static EVENT_TYPES: [EventType; 16] = [
     EventType {
         system: "sched",
         name: "sched_switch",
@@ -137,14 +137,20 @@ static EVENT_TYPES: [EventType; 15] = [
     EventType {
         system: "schedlab",
         name: "schedlab_fault",
-        fields: &[("pid", Type::Pid), ("kib", U64)],
-        print: r#""pid=%d kib=%Lu", REC->pid, (unsigned long long)REC->kib"#,
+        fields: &[("pid", Type::Pid), ("kib", U64), ("major", Int)],
+        print: r#""pid=%d kib=%Lu major=%d", REC->pid, (unsigned long long)REC->kib, REC->major"#,
     },
     EventType {
         system: "schedlab",
         name: "schedlab_resched",
         fields: &[("pid", Type::Pid), ("waited", U64), ("section", Text)],
         print: r#""pid=%d waited=%Lu section=%s", REC->pid, (unsigned long long)REC->waited, __get_str(section)"#,
+    },
+    EventType {
+        system: "schedlab",
+        name: "schedlab_extension",
+        fields: &[("pid", Type::Pid), ("what", Text)],
+        print: r#""pid=%d what=%s", REC->pid, __get_str(what)"#,
     },
 ];
 
@@ -273,10 +279,11 @@ fn encode_kind(kind: &Kind, words: &Words<'_>, flags: Flags, at: Pid, out: &mut 
             let [sibling, core, cpu, smt] = times;
             record(10, [int(pid), uint(tested), wide(cost), sibling, core, cpu, smt], flags, at, out)
         }
-        Kind::Fault { pid, kib } => record(13, [int(pid), uint(kib)], flags, at, out),
+        Kind::Fault { pid, kib, major } => record(13, [int(pid), uint(kib), int(i32::from(major))], flags, at, out),
         Kind::Resched { pid, waited, section } => {
             record(14, [int(pid), wide(waited), Value::Text(section.name())], flags, at, out)
         }
+        Kind::Extension { pid, what } => record(15, [int(pid), Value::Text(what.name())], flags, at, out),
         Kind::LockWait { pid, lock, wait } => record(11, [int(pid), int(lock as i32), wide(wait)], flags, at, out),
     }
 }

@@ -24,7 +24,7 @@ use super::dispatch::dispatch;
 use super::service::lognormal;
 use super::{limit, BuildError, Entry, MetricSpec, OptionKind, OptionSpec, Preset, Settings, TimeUnit};
 use crate::build::{Builder, Code};
-use crate::{Amount, Better, Dist, MemoryWork, MetricKind, ObjectSpec, Op, TaskSpec, Unit, Workload};
+use crate::{Amount, Better, Dist, MemoryWork, MetricKind, ObjectSpec, Op, SpinLockSpec, TaskSpec, Unit, Workload};
 use schedlab_model::{Nanos, MSEC, USEC};
 
 const TPS: MetricSpec = MetricSpec::rate("tps", "transactions per second");
@@ -78,7 +78,8 @@ pub(super) const ENTRY: Entry = Entry {
 };
 
 /// `s_lock`: about this long until the first sleep, and the first sleep.
-const LOCK: ObjectSpec = ObjectSpec::SpinLock { spin: 100 * USEC, sleep: MSEC };
+const LOCK: ObjectSpec =
+    ObjectSpec::SpinLock(SpinLockSpec { spin: 100 * USEC, sleep: MSEC, sleep_max: 0, slice_extension: false });
 /// What the backend does for a statement, in the order of [`SCRIPTS`], and what the client does for a reply.
 const STATEMENT: [Nanos; 3] = [24 * USEC, 22 * USEC, 30 * USEC];
 const CLIENT: Nanos = 4 * USEC;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::visit;
 use crate::build::Builder;
 use crate::verbs::{LowerError, StepKind, Tree};
-use crate::{Better, MetricDecl, MetricKind, ObjectId, ObjectSpec, Unit};
+use crate::{Better, MetricDecl, MetricKind, ObjectId, ObjectSpec, SpinLockSpec, Unit};
 use schedlab_model::closest;
 
 /// Kinds of objects as verbs see them.
@@ -21,6 +21,7 @@ pub(crate) enum Kind {
     Queue,
     SpinLock,
     KernelLock,
+    Disk,
     Other,
 }
 
@@ -37,8 +38,9 @@ impl Kind {
             ObjectSpec::Queue => Kind::Queue,
             ObjectSpec::List | ObjectSpec::Gate | ObjectSpec::CpuLocks => Kind::Other,
             ObjectSpec::FutexQueue | ObjectSpec::PiFutex => Kind::Other,
-            ObjectSpec::SpinLock { .. } => Kind::SpinLock,
+            ObjectSpec::SpinLock(_) => Kind::SpinLock,
             ObjectSpec::KernelLock => Kind::KernelLock,
+            ObjectSpec::Disk { .. } => Kind::Disk,
         }
     }
 
@@ -54,6 +56,7 @@ impl Kind {
             Kind::Queue => "a queue (send, receive)",
             Kind::SpinLock => "a spinlock",
             Kind::KernelLock => "a spinlock of the kernel",
+            Kind::Disk => "a disk",
             Kind::Other => "an object without a verb",
         }
     }
@@ -145,8 +148,12 @@ impl Names {
             Kind::Condition => ObjectSpec::Condition,
             Kind::Timer => ObjectSpec::Timer,
             Kind::Queue => ObjectSpec::Queue,
-            Kind::SpinLock => ObjectSpec::SpinLock { spin: 0, sleep: 0 },
+            Kind::SpinLock => ObjectSpec::SpinLock(SpinLockSpec::default()),
             Kind::KernelLock => ObjectSpec::KernelLock,
+            Kind::Disk => {
+                let what = format!("disk `{name}` is not declared");
+                return Err(LowerError::new(line, what).hint("declare it with its depth"));
+            }
             Kind::Barrier => match self.parties.get(name) {
                 Some(Parties::Count(parties)) => ObjectSpec::Barrier { parties: *parties },
                 Some(Parties::Unknown) | None => {

@@ -110,6 +110,11 @@ impl Steps<'_, '_> {
                 let body = Op::Memory { work: *work, kib: *kib };
                 self.repeated(body, *times, step.line)
             }
+            StepKind::MajorFault { disk, service, times } => {
+                let object = self.object(disk, Kind::Disk, step.line)?;
+                let service = self.amount(service, step.line)?;
+                self.repeated(Op::MajorFault { object, service }, *times, step.line)
+            }
             kind => {
                 let op = self.plain(kind, step.line)?;
                 self.code.op(op);
@@ -179,7 +184,8 @@ impl Steps<'_, '_> {
             | S::Exit
             | S::Fork { .. }
             | S::Call(_)
-            | S::Memory { .. } => {
+            | S::Memory { .. }
+            | S::MajorFault { .. } => {
                 // Handled by `step`, the only caller.
                 Op::Yield
             }

@@ -343,6 +343,10 @@ impl<'w> Machine<'w> {
                 self.out.streamed += u64::from(bytes);
                 Flow::After(u64::from(bytes) / 10)
             }
+            Op::MajorFault { service, .. } => {
+                self.out.faults += 1;
+                Flow::After(self.amount(service, id))
+            }
             Op::Yield => Flow::After(0),
             Op::Exec(program) => {
                 self.out.execs += 1;
@@ -555,6 +559,8 @@ fn object(spec: &ObjectSpec) -> Object {
         ObjectSpec::Timer => Object::Timer(None),
         ObjectSpec::FutexQueue => Object::FutexQueue(VecDeque::new()),
         ObjectSpec::Queue => Object::Queue { values: VecDeque::new(), waiting: VecDeque::new() },
-        ObjectSpec::CpuLocks | ObjectSpec::SpinLock { .. } | ObjectSpec::KernelLock => Object::CpuLocks,
+        ObjectSpec::CpuLocks | ObjectSpec::SpinLock(_) | ObjectSpec::KernelLock | ObjectSpec::Disk { .. } => {
+            Object::CpuLocks
+        }
     }
 }
