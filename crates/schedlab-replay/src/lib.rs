@@ -171,14 +171,6 @@ fn finish(
         grouped: InitialGroups::of(header).len(),
     };
     let version = row.model().fair.config.version;
-    let (mut refused, groups) = (refused, trace.sessions || trace.grouped > 0);
-    if version.flat_hierarchy && groups {
-        refused.push(format!(
-            "tasks of all groups compete on one queue in {}, which is not modelled: decisions between groups are judged by \
-             the hierarchy of older rows",
-            version.name
-        ));
-    }
     let version = version.name;
     let (placements, balances) = (row.placements.report(), row.balances.report());
     let mut tally = row.tally;

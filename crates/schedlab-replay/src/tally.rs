@@ -30,6 +30,10 @@ pub enum Field {
     Load,
     TgLoadContrib,
     TgLoad,
+    HWeight,
+    Runnable,
+    TgRunnableContrib,
+    TgRunnable,
 }
 
 impl Field {
@@ -53,6 +57,10 @@ impl Field {
             Field::Load => "queue load",
             Field::TgLoadContrib => "tg_load_avg_contrib",
             Field::TgLoad => "tg load_avg",
+            Field::HWeight => "weight along the hierarchy",
+            Field::Runnable => "queue runnable",
+            Field::TgRunnableContrib => "tg_runnable_avg_contrib",
+            Field::TgRunnable => "tg runnable_avg",
         }
     }
 }

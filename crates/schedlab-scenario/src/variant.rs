@@ -81,12 +81,6 @@ pub(crate) fn read<'a>(
         changes.insert("sysctl".into(), sysctl.into());
     }
     let autogroup = autogroup.unwrap_or(false);
-    if version.flat_hierarchy && (autogroup || !groups.is_empty()) {
-        settings.only_real(|| {
-            let message = format!("kernel {}: control groups are not modelled from 7.3 on", version.name);
-            table.error(message).hint("an earlier kernel, or --arm vm")
-        });
-    }
     let RealSettings { files: settings, not_simulated } = settings;
     Ok(Draft {
         name,

@@ -25,6 +25,8 @@ pub(super) struct Arena {
     pub group_loads: GroupLoadLog,
     /// There are groups beside the root: entities may have parents. Paths that every switch takes test this alone.
     pub grouped: bool,
+    /// Tasks of all groups compete on the queue of their CPU.
+    flat: bool,
     /// Per CPU; read only once a scale was set.
     pub clocks: Vec<PeltClock>,
     /// Some CPU's clock of load tracking is not the task clock.
@@ -87,6 +89,7 @@ impl Arena {
             groups: vec![TaskGroup::root()],
             group_loads: GroupLoadLog::default(),
             grouped: false,
+            flat: rules.flat_hierarchy,
             clocks: vec![PeltClock::default(); nr_cpus],
             scaled: false,
             nr_cpus,
@@ -126,6 +129,26 @@ impl Arena {
             self.entities[id].rq()
         } else {
             root
+        }
+    }
+
+    /// The queue on which the tasks of a queue compete.
+    #[inline]
+    pub fn competes_on(&self, rq: usize) -> usize {
+        if self.flat {
+            self.root_of(rq)
+        } else {
+            rq
+        }
+    }
+
+    /// What competes one level up in the place of an entity; NIL: nothing does.
+    #[inline]
+    pub fn competitor_above(&self, id: EntityId) -> EntityId {
+        if self.flat {
+            EntityId::NIL
+        } else {
+            self.entities[id].parent
         }
     }
 
@@ -184,7 +207,7 @@ impl Arena {
     /// `find_matching_se`: the ancestors of two entities, or they themselves, that compete with each other.
     #[inline]
     pub fn find_matching_se(&self, a: EntityId, b: EntityId) -> (EntityId, EntityId) {
-        if self.grouped {
+        if self.grouped && !self.flat {
             self.matching_ancestors(a, b)
         } else {
             (a, b)

@@ -154,7 +154,11 @@ impl Fair {
         if custom && !idle {
             se.set_custom_slice(params.slice.unwrap_or(0), config);
         }
-        se.load = LoadWeight::of_task(se.nice, se.policy).dividing(config.rules.delta_divides);
+        let load = LoadWeight::of_task(se.nice, se.policy).dividing(config.rules.delta_divides);
+        match config.rules.flat_hierarchy {
+            true => se.load = load,
+            false => se.set_load(load),
+        }
     }
 
     /// `switched_from_fair` (`detach_task_cfs_rq`) of a task that is not queued: its load leaves, a CFS sleeper's vruntime
@@ -187,7 +191,7 @@ impl Fair {
         let se = &self.queues.arena.entities[id];
         let (cpu, rq, nice) = (se.cpu, se.rq(), se.prio);
         // Alone on the CPU, that is, not merely in its group.
-        if !se.on_rq || self.rq(cpu).nr_running == 1 && !self.config.rules.prio_changed_alone {
+        if !se.on_rq || self.rq(cpu).nr_competing(&self.config) == 1 && !self.config.rules.prio_changed_alone {
             return;
         }
         if self.queues.arena.leaf(cpu.index()) != id {
@@ -230,8 +234,7 @@ impl Queues {
         let se = &self.arena.entities[id];
         let load = LoadWeight::of_task(se.nice, se.policy).dividing(self.config.rules.delta_divides);
         if se.policy == FairPolicy::Idle && !self.config.rules.idle_reweights {
-            self.arena.entities[id].load = load;
-            return;
+            return self.arena.entities[id].set_load(load);
         }
         self.arena.reweight_load_avg(&self.config.rules.pelt, id, load);
         self.arena.entities[id].reweight_task(&self.config, load);

@@ -93,7 +93,7 @@ impl CfsRq {
         if self.curr.is_some() {
             let curr = &entities[self.curr];
             if curr.on_rq {
-                let counted = self.avg_vruntime_weight(curr.load);
+                let counted = self.avg_vruntime_weight(curr.h_load);
                 sum = sum.wrapping_add(self.key(curr.vruntime).wrapping_mul(counted));
                 weight += counted;
             }
@@ -105,7 +105,7 @@ impl CfsRq {
     /// `avg_vruntime_add`: `S += w * (v - v0)`, `W += w` for an entity that enters the tree.
     #[inline]
     pub(super) fn avg_vruntime_add(&mut self, se: &Entity) {
-        let weight = self.avg_vruntime_weight(se.load);
+        let weight = self.avg_vruntime_weight(se.h_load);
         self.avg_vruntime = self.avg_vruntime.wrapping_add(self.key(se.vruntime).wrapping_mul(weight));
         if self.averaging.slices {
             self.avg_slice = self.avg_slice.wrapping_add(se.slice.wrapping_mul(weight as u64));
@@ -116,7 +116,7 @@ impl CfsRq {
     /// `avg_vruntime_sub`: the reverse, for an entity that leaves the tree.
     #[inline]
     pub(super) fn avg_vruntime_sub(&mut self, se: &Entity) {
-        let weight = self.avg_vruntime_weight(se.load);
+        let weight = self.avg_vruntime_weight(se.h_load);
         self.avg_vruntime = self.avg_vruntime.wrapping_sub(self.key(se.vruntime).wrapping_mul(weight));
         if self.averaging.slices {
             self.avg_slice = self.avg_slice.wrapping_sub(se.slice.wrapping_mul(weight as u64));
@@ -234,7 +234,7 @@ impl CfsRq {
             LagLimit::OwnSlice => config.tick_nsec().max(2 * se.slice),
             LagLimit::LongestSlice => self.cfs_rq_max_slice(entities) + config.tick_nsec(),
         };
-        calc_delta_fair(wall, se.load).min(i64::MAX as u64) as i64
+        calc_delta_fair(wall, se.h_load).min(i64::MAX as u64) as i64
     }
 
     /// `cfs_rq_max_slice`.

@@ -18,9 +18,9 @@ impl Arena {
     /// `set_skip_buddy`: the task that yielded, and the groups above it, idle or not.
     pub fn set_skip_buddy(&mut self, mut id: EntityId) {
         while id.is_some() {
-            let se = &self.entities[id];
-            self.rqs[se.rq()].skip = id;
-            id = se.parent;
+            let rq = self.competes_on(self.entities[id].rq());
+            self.rqs[rq].skip = id;
+            id = self.competitor_above(id);
         }
     }
 
@@ -56,21 +56,21 @@ impl Arena {
     /// An entity that is picked is no buddy any more, at any level, even if it runs already.
     pub fn clear_buddies_upwards(&mut self, mut picked: EntityId) {
         while picked.is_some() {
-            self.clear_buddies(self.entities[picked].rq(), picked);
-            picked = self.entities[picked].parent;
+            self.clear_buddies(self.competes_on(self.entities[picked].rq()), picked);
+            picked = self.competitor_above(picked);
         }
     }
 
     #[inline(never)]
     fn clear_buddy(&mut self, mut id: EntityId, slot: fn(&mut CfsRq) -> &mut EntityId) {
         while id.is_some() {
-            let se = &self.entities[id];
-            let buddy = slot(&mut self.rqs[se.rq()]);
+            let rq = self.competes_on(self.entities[id].rq());
+            let buddy = slot(&mut self.rqs[rq]);
             if *buddy != id {
                 return;
             }
             *buddy = EntityId::NIL;
-            id = se.parent;
+            id = self.competitor_above(id);
         }
     }
 
@@ -80,8 +80,9 @@ impl Arena {
             if !se.on_rq || se.is_idle() {
                 return;
             }
-            *slot(&mut self.rqs[se.rq()]) = id;
-            id = se.parent;
+            let rq = self.competes_on(se.rq());
+            *slot(&mut self.rqs[rq]) = id;
+            id = self.competitor_above(id);
         }
     }
 }

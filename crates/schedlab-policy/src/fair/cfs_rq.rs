@@ -15,7 +15,8 @@ use crate::{Averaging, KernelConfig, Resched, TreeKey, ZeroPoint};
 use schedlab_model::{CpuId, Nanos, TaskId, Vruntime};
 
 /// A queue's state. The running entity (`curr`) is outside the tree and outside `avg_vruntime` and `avg_load`, but
-/// inside every other sum.
+/// inside every other sum. From 7.3 on only tasks compete, all of them on the CPU's own queue: the tree, the sums behind V and the
+/// buddies of any other are empty, and the CPU's own has the tasks of all groups in them.
 #[derive(Clone, Debug)]
 pub struct CfsRq {
     /// Its CPU.
@@ -65,7 +66,10 @@ pub struct CfsRq {
     pub pelt: QueueLoad,
     pub(super) averaging: Averaging,
     pub(super) tree: Tree,
+    /// The entity that runs, among those that compete here.
     pub(super) curr: EntityId,
+    /// The entity of the group's queue that runs: the same up to 7.2.
+    pub(super) h_curr: EntityId,
     pub(super) next: EntityId,
     pub(super) last: EntityId,
     pub(super) skip: EntityId,
@@ -109,6 +113,7 @@ impl CfsRq {
             averaging,
             tree: Tree::new(slices),
             curr: nil,
+            h_curr: nil,
             next: nil,
             last: nil,
             skip: nil,
@@ -131,6 +136,17 @@ impl CfsRq {
         self.nr_running > 0 && self.nr_running == self.idle_nr_running
     }
 
+    /// Entities that compete here, delayed ones included.
+    #[inline]
+    #[must_use]
+    pub fn nr_competing(&self, config: &KernelConfig) -> u32 {
+        if config.rules.flat_hierarchy {
+            self.h_nr_running
+        } else {
+            self.nr_running
+        }
+    }
+
     /// A vruntime as distance from v0 (`entity_key`).
     #[inline]
     #[must_use]
@@ -141,15 +157,16 @@ impl CfsRq {
     /// `update_cfs_rq_load_avg`.
     #[inline(always)]
     pub(super) fn update_cfs_rq_load_avg(&mut self, now: Nanos, signals: &Signals) -> bool {
-        let state = (self.load.scaled(), self.runnable(signals), self.curr.is_some());
+        let state = (self.load.scaled(), self.runnable(signals), self.h_curr.is_some());
         self.pelt.update_cfs_rq_load_avg(now, state, signals)
     }
 
-    /// Tasks below that count in the runnable signal.
+    /// Tasks below that count in the runnable signal (`h_nr_runnable`). While a delayed dequeue ends, 7.3 counts the task down twice,
+    /// which shows until the end in a group that stays queued.
     #[inline]
     pub(super) fn runnable(&self, signals: &Signals) -> u64 {
         let delayed = if signals.delayed_not_runnable { self.h_nr_delayed } else { 0 };
-        u64::from(self.h_nr_running - delayed)
+        u64::from(self.h_nr_running.wrapping_sub(delayed))
     }
 
     /// The running entity, if it is still queued.
@@ -164,10 +181,10 @@ impl CfsRq {
     }
 
     /// Every link to an entity.
-    pub(super) fn links(&mut self) -> [&mut EntityId; 8] {
+    pub(super) fn links(&mut self) -> [&mut EntityId; 9] {
         let [root, first] = self.tree.links();
         let [recent, old] = [&mut self.most_recent, &mut self.least_recent];
-        [root, first, &mut self.curr, &mut self.next, &mut self.last, &mut self.skip, recent, old]
+        [root, first, &mut self.curr, &mut self.h_curr, &mut self.next, &mut self.last, &mut self.skip, recent, old]
     }
 
     /// Whether the entity is one of the buddies.

@@ -32,9 +32,8 @@ impl CfsRq {
         now: Nanos,
     ) -> Ended {
         let se = &mut entities[curr];
-        se.exec_start = now;
-        se.sum_exec_runtime += delta;
-        se.vruntime = se.vruntime.plus(calc_delta_fair(delta, se.load) as i64);
+        se.ran(delta, now);
+        se.vruntime = se.vruntime.plus(calc_delta_fair(delta, se.h_load) as i64);
         let running = se.on_rq.then_some(se.vruntime);
         if !config.is_eevdf() {
             self.follow_minimum(entities, running, TreeKey::Vruntime);
@@ -56,6 +55,13 @@ impl CfsRq {
 }
 
 impl Entity {
+    /// `update_se`: it ran for `delta`, up to `now`.
+    #[inline]
+    pub(super) fn ran(&mut self, delta: Nanos, now: Nanos) {
+        self.exec_start = now;
+        self.sum_exec_runtime += delta;
+    }
+
     /// `update_deadline`: a new request once the old one is served. Whether it was.
     #[inline]
     pub(super) fn update_deadline(&mut self, base_slice: Nanos) -> bool {
@@ -65,7 +71,7 @@ impl Entity {
         if !self.custom_slice {
             self.slice = base_slice;
         }
-        self.deadline = self.vruntime.plus(calc_delta_fair(self.slice, self.load) as i64);
+        self.deadline = self.vruntime.plus(calc_delta_fair(self.slice, self.h_load) as i64);
         true
     }
 }

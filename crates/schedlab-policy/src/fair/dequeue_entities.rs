@@ -45,6 +45,14 @@ impl Queues {
     /// `dequeue_entities`; false: the entity stays, delayed.
     #[inline(always)]
     fn dequeue_entities(&mut self, rq: usize, id: EntityId, flags: Dequeue, now: Nanos) -> bool {
+        if self.config.rules.flat_hierarchy {
+            let root = self.arena.root_of(rq);
+            let gone = self.dequeue_flat(root, id, flags, now);
+            if gone {
+                self.arena.rqs[root].list_del(&mut self.arena.entities.neighbours, id);
+            }
+            return gone;
+        }
         let group = self.arena.is_group(id);
         let mut counted = if group { Counted::default() } else { Counted::task(&self.arena.entities[id]).leaving() };
         if flags.delayed {

@@ -83,6 +83,13 @@ impl Queues {
         }
     }
 
+    /// `dequeue_entity` from 7.3 on: the entity no longer counts on its group's queue.
+    pub fn leave_hierarchy(&mut self, rq: usize, id: EntityId, flags: Dequeue, now: Nanos) {
+        self.detach_load(rq, id, flags, now);
+        self.leave_queue(rq, id, flags, now);
+        self.reweigh_group(id, now);
+    }
+
     #[inline]
     fn leave(&mut self, rq: usize, id: EntityId, flags: Dequeue, now: Nanos) {
         self.arena.clear_buddies(rq, id);
@@ -90,7 +97,12 @@ impl Queues {
         if q.curr != id {
             q.__dequeue_entity(&mut self.arena.entities, &self.config, id);
         }
-        let se = &mut self.arena.entities[id];
+        self.leave_queue(rq, id, flags, now);
+    }
+
+    #[inline]
+    fn leave_queue(&mut self, rq: usize, id: EntityId, flags: Dequeue, now: Nanos) {
+        let (q, se) = (&mut self.arena.rqs[rq], &mut self.arena.entities[id]);
         se.on_rq = false;
         se.asleep = flags.sleep;
         q.account_entity_dequeue(&self.arena.entities, &self.config.rules.pelt, id);
@@ -101,18 +113,19 @@ impl Queues {
 
     /// Whether a dequeue is delayed: a plain sleep of an entity that received more than its share.
     #[inline(always)]
-    fn delays(&self, rq: usize, id: EntityId, flags: Dequeue) -> bool {
+    pub fn delays(&self, rq: usize, id: EntityId, flags: Dequeue) -> bool {
         let sleeps = flags.sleep && !flags.special && !flags.throttle && !self.arena.entities[id].sched_delayed;
         sleeps
             && self.config.has(Feature::DelayDequeue)
             && !self.arena.rqs[rq].entity_eligible(&self.arena.entities, id)
     }
 
-    /// `set_delayed`, with the part of `dequeue_entity` around it.
+    /// `set_delayed` on the queue where the entity competes, with the part of `dequeue_entity` around it.
     #[inline(always)]
-    fn set_delayed(&mut self, rq: usize, id: EntityId, now: Nanos) {
+    pub fn set_delayed(&mut self, rq: usize, id: EntityId, now: Nanos) {
         self.arena.clear_buddies(rq, id);
-        self.arena.update_load_avg(&self.config.rules.pelt, rq, id, false, now);
+        let own = self.arena.entities[id].rq();
+        self.arena.update_load_avg(&self.config.rules.pelt, own, id, false, now);
         if self.config.rules.delayed_lag == DelayedLag::Heals {
             self.arena.rqs[rq].update_entity_lag(&mut self.arena.entities, &self.config, id);
         }

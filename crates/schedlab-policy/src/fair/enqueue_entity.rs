@@ -1,6 +1,6 @@
 //! An entity joins one queue (`enqueue_entity`, `requeue_delayed_entity`).
 
-use super::entity::EntityId;
+use super::entity::{Entity, EntityId};
 use super::queues::Queues;
 use crate::features::Feature;
 use crate::flags::Enqueue;
@@ -44,15 +44,15 @@ impl Queues {
         let flags = Enqueue { initial: flags.initial && !self.config.rules.fork_places, ..flags };
         let curr = self.arena.rqs[rq].curr == id;
         if curr {
-            self.arena.rqs[rq].place_entity(&mut self.arena.entities, &self.config, id, flags);
+            let (q, entities) = (&mut self.arena.rqs[rq], &mut self.arena.entities);
+            q.place_entity(entities, &self.config, id, flags, q.nr_running);
         }
         self.update_curr(rq, now);
         // A group's lag is rescaled to its present weight before it is placed by it.
         self.attach_load(rq, id, now);
         let q = &mut self.arena.rqs[rq];
         if !curr {
-            self.arena.entities[id].reweight_at_enqueue(&self.config);
-            q.place_entity(&mut self.arena.entities, &self.config, id, flags);
+            q.place_entity(&mut self.arena.entities, &self.config, id, flags, q.nr_running);
         }
         q.account_entity_enqueue(&self.arena.entities, &self.config.rules.pelt, id);
         self.join(rq, id, flags, curr, now);
@@ -74,17 +74,27 @@ impl Queues {
         }
     }
 
+    /// `enqueue_entity` from 7.3 on: the entity counts on its group's queue.
+    pub fn join_hierarchy(&mut self, rq: usize, id: EntityId, flags: Enqueue, now: Nanos) {
+        self.attach_load(rq, id, now);
+        self.arena.rqs[rq].account_entity_enqueue(&self.arena.entities, &self.config.rules.pelt, id);
+        self.arena.entities[id].joined(flags);
+        self.check_first_enqueue(rq, now);
+    }
+
     #[inline]
     fn join(&mut self, rq: usize, id: EntityId, flags: Enqueue, curr: bool, now: Nanos) {
-        let (q, se) = (&mut self.arena.rqs[rq], &mut self.arena.entities[id]);
-        if flags.migrated {
-            se.exec_start = 0;
-        }
-        se.asleep = false;
-        se.on_rq = true;
+        self.arena.entities[id].joined(flags);
         if !curr {
-            q.__enqueue_entity(&mut self.arena.entities, &self.config, id);
+            self.arena.rqs[rq].__enqueue_entity(&mut self.arena.entities, &self.config, id);
         }
+        self.check_first_enqueue(rq, now);
+    }
+
+    /// The first entity on a queue: its group may have no runtime left.
+    #[inline]
+    fn check_first_enqueue(&mut self, rq: usize, now: Nanos) {
+        let q = &self.arena.rqs[rq];
         if self.pools.used && q.runtime_enabled && q.nr_running == 1 {
             self.check_enqueue_throttle(rq, now);
             if !self.config.rules.throttles_tasks() {
@@ -99,7 +109,7 @@ impl Queues {
     pub fn requeue_delayed_entity(&mut self, rq: usize, id: EntityId, now: Nanos) {
         if self.config.rules.delayed_lag == DelayedLag::Heals {
             if self.config.rules.requeue_charges {
-                self.update_curr(rq, now);
+                self.update_curr_eevdf(rq, now);
             }
             if self.arena.rqs[rq].update_entity_lag(&mut self.arena.entities, &self.config, id) {
                 self.place_queued_again(rq, id);
@@ -118,14 +128,24 @@ impl Queues {
     fn place_queued_again(&mut self, rq: usize, id: EntityId) {
         let (q, entities, config) = (&mut self.arena.rqs[rq], &mut self.arena.entities, &self.config);
         let queued = q.curr != id;
-        q.nr_running -= 1;
         if queued {
             q.__dequeue_entity(entities, config, id);
         }
-        q.place_entity(entities, config, id, Enqueue::default());
+        q.place_entity(entities, config, id, Enqueue::default(), q.nr_competing(config) - 1);
         if queued {
             q.__enqueue_entity(entities, config, id);
         }
-        q.nr_running += 1;
+    }
+}
+
+impl Entity {
+    /// It is on a queue from now on.
+    #[inline]
+    fn joined(&mut self, flags: Enqueue) {
+        if flags.migrated {
+            self.exec_start = 0;
+        }
+        self.asleep = false;
+        self.on_rq = true;
     }
 }

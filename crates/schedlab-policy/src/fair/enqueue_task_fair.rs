@@ -22,7 +22,7 @@ impl Queues {
         if self.arena.entities[id].on_rq {
             if self.arena.entities[id].sched_delayed {
                 self.arena.util_est_enqueue(&self.config, cpu, id);
-                self.requeue_delayed_entity(rq, id, now);
+                self.requeue_delayed_entity(self.arena.competes_on(rq), id, now);
             }
             return;
         }
@@ -30,6 +30,10 @@ impl Queues {
             self.arena.post_init_entity_util_avg(&self.config.rules.pelt, id);
         }
         self.arena.util_est_enqueue(&self.config, cpu, id);
+        if self.config.rules.flat_hierarchy {
+            self.enqueue_flat(cpu, id, flags, now);
+            return self.arena.rqs[cpu.index()].list_add(&mut self.arena.entities.neighbours, id);
+        }
         self.enqueue_entity(rq, id, flags, now);
         self.arena.rqs[cpu.index()].list_add(&mut self.arena.entities.neighbours, id);
         let counted = Counted::task(&self.arena.entities[id]);

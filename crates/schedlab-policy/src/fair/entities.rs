@@ -61,6 +61,11 @@ impl Entities {
         self.nr_tasks
     }
 
+    /// Every entity, tasks first.
+    pub fn all(&self) -> impl Iterator<Item = &Entity> {
+        self.list.iter()
+    }
+
     /// The entity of the nth queue that belongs to a group.
     #[inline]
     pub fn of_group_queue(&self, nth: usize) -> EntityId {

@@ -56,10 +56,11 @@ impl EntityId {
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub struct Entity {
-    /// Weight.
+    /// Weight on its group's queue.
     pub load: LoadWeight,
-    /// The weight to whose scale lag and relative deadline belong, where a new one takes effect at the next enqueue (7.3).
-    pub(super) h_load: LoadWeight,
+    /// The weight by which it competes, to whose scale lag and relative deadline belong: the same, but from 7.3 on the part of
+    /// the CPU that its weight and those of the groups above it come to.
+    pub h_load: LoadWeight,
     /// Virtual runtime; relative to the queue's minimum while a CFS entity is between queues.
     pub vruntime: Vruntime,
     /// Virtual deadline; relative to vruntime while `rel_deadline`.
@@ -152,6 +153,12 @@ impl Entity {
             runnable: 1,
             avg: SchedAvg::default(),
         }
+    }
+
+    /// Has this weight at once in both ways.
+    #[inline]
+    pub(super) fn set_load(&mut self, load: LoadWeight) {
+        (self.load, self.h_load) = (load, load);
     }
 
     /// Whether it is a task (`entity_is_task`).

@@ -83,12 +83,12 @@ impl Queues {
     pub fn explain_stay(&mut self, task: TaskId, now: Nanos) {
         let mut id = EntityId::of(task);
         while id.is_some() {
-            let rq = self.arena.entities[id].rq();
-            if self.arena.rqs[rq].nr_running > 1 {
+            let rq = self.arena.competes_on(self.arena.entities[id].rq());
+            if self.arena.rqs[rq].nr_competing(&self.config) > 1 {
                 let reason = self.reason_to_stay(rq, id);
                 self.explain_by(rq, now, Verdict::Stay(task), id, reason);
             }
-            id = self.arena.entities[id].parent;
+            id = self.arena.competitor_above(id);
         }
     }
 

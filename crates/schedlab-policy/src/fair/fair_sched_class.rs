@@ -356,12 +356,14 @@ impl Fair {
         }
     }
 
-    /// `task_is_ineligible_on_dst_cpu`: the task's group has an entity queued there already, and the task owes service here.
+    /// `task_is_ineligible_on_dst_cpu`: something it would compete with is queued there already, and the task owes service here.
     pub fn task_is_ineligible_on_dst_cpu(&self, task: TaskId, cpu: CpuId) -> bool {
         let (id, arena) = (EntityId::of(task), &self.queues.arena);
+        let there = arena.competes_on(arena.group_queue(self.group_of(task), cpu));
+        let here = arena.competes_on(arena.entities[id].rq());
         self.config.has(Feature::PlaceLag)
-            && self.group_rq(self.group_of(task), cpu).nr_running > 0
-            && !arena.rqs[arena.entities[id].rq()].entity_eligible(&arena.entities, id)
+            && arena.rqs[there].nr_competing(&self.config) > 0
+            && !arena.rqs[here].entity_eligible(&arena.entities, id)
     }
 
     /// Whether the task is its queue's next or last buddy (`task_hot`).

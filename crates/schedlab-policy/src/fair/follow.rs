@@ -51,7 +51,8 @@ impl Fair {
     pub fn finish_delayed(&mut self, task: TaskId) {
         let se = self.entity(task);
         if se.on_rq && se.sched_delayed {
-            let now = self.queues.arena.rqs[se.rq()].last_charge(&self.queues.arena.entities);
+            let arena = &self.queues.arena;
+            let now = arena.rqs[arena.competes_on(se.rq())].last_charge(&arena.entities);
             self.queues.finish_delayed_dequeue(EntityId::of(task), now);
         }
     }

@@ -55,6 +55,7 @@ impl Fair {
         let curr = queues.arena.leaf(root);
         if curr.is_some() {
             queues.account_levels(curr, now);
+            queues.reweight_running(root);
             match queues.config.rules.hrtick_full {
                 false => queues.resched_curr_lazy(root),
                 true => queues.resched_curr(root),
@@ -71,7 +72,7 @@ impl Queues {
     fn slice_left(&self, curr: EntityId) -> i64 {
         let se = &self.arena.entities[curr];
         if self.config.rules.hrtick == HrtickRule::Deadline {
-            let left = i128::from(se.deadline.since(se.vruntime)) * i128::from(se.load.weight);
+            let left = i128::from(se.deadline.since(se.vruntime)) * i128::from(se.h_load.weight);
             return left.div_euclid(i128::from(NICE_0_LOAD)).clamp(-1, i128::from(i64::MAX)) as i64;
         }
         let slice = self.view().slice_on(se.rq(), curr);

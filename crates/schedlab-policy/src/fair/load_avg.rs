@@ -39,7 +39,7 @@ impl Arena {
         let (q, se) = (&mut self.rqs[rq], &mut self.entities[id]);
         if se.avg.is_due(at) && se.avg.last_update_time != 0 {
             let runnable = if se.sched_delayed { 0 } else { u64::from(se.runnable) };
-            se.avg.__update_load_avg_se(at, se.load, (se.on_rq, runnable, q.curr == id), signals);
+            se.avg.__update_load_avg_se(at, se.load, (se.on_rq, runnable, q.h_curr == id), signals);
         }
         let changed = q.pelt.is_due(at) && q.update_cfs_rq_load_avg(at, signals);
         if self.grouped {
@@ -327,9 +327,10 @@ impl Arena {
     }
 
     /// `calc_group_shares`: the weight of a group's entity on one CPU.
-    pub fn calc_group_shares(&self, rq: usize) -> u64 {
+    pub fn calc_group_shares(&self, signals: &Signals, rq: usize) -> u64 {
         let q = &self.rqs[rq];
         let group = &self.groups[q.group.index()];
-        calc_group_shares(group.shares, q.load.weight, &q.pelt, &group.load)
+        let shares = group.load.shares_to_divide(group.shares, self.nr_cpus() as u64, signals);
+        calc_group_shares(shares, q.load.weight, &q.pelt, &group.load)
     }
 }

@@ -1,4 +1,4 @@
-//! The fair class (`kernel/sched/fair.c`): CFS from 5.2 to 6.3, EEVDF from its first posting to 7.2, with task groups.
+//! The fair class (`kernel/sched/fair.c`): CFS from 5.2 to 6.3, EEVDF from its first posting to 7.3, with task groups.
 //!
 //! Functions carry the kernel's names, and a file is named after the functions it holds. Four layers, each of which knows
 //! the ones below it:
@@ -9,7 +9,7 @@
 //!    `buddies`, `sched_slice`, `task_group`);
 //! 3. `Queues`: operations on an entity that reach other levels, a group's weight or its runtime (`update_curr`,
 //!    `enqueue_entity`, `dequeue_entity`, `enqueue_task_fair`, `dequeue_entities`, `pick_next_entity`,
-//!    `update_cfs_group`, `bandwidth`);
+//!    `update_cfs_group`, `flat_hierarchy`, `bandwidth`);
 //! 4. [`Fair`]: the class, in terms of CPUs and tasks (`wakeup_preempt`, `task_tick`, `hrtick`, `attributes`,
 //!    `task_group_files`).
 //!
@@ -39,6 +39,7 @@ mod entities;
 mod entity;
 mod explain;
 mod fair_sched_class;
+mod flat_hierarchy;
 mod follow;
 mod group_load_log;
 mod group_shares;

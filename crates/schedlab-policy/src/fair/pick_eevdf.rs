@@ -122,7 +122,7 @@ impl CfsRq {
     #[inline(always)]
     pub(super) fn pick_eevdf(&self, entities: &Entities, config: &KernelConfig, protect: bool) -> (EntityId, PickRule) {
         let first = self.tree.first();
-        if self.nr_running == 1 {
+        if self.nr_competing(config) == 1 {
             return (self.running(entities).unwrap_or(first), PickRule::OnlyOne);
         }
         let average = self.average(entities);
@@ -181,7 +181,7 @@ impl Entities {
     /// `wakeup_gran`.
     #[inline]
     pub fn wakeup_gran(&self, config: &KernelConfig, se: EntityId) -> u64 {
-        calc_delta_fair(config.knobs.wakeup_granularity, self[se].load)
+        calc_delta_fair(config.knobs.wakeup_granularity, self[se].h_load)
     }
 }
 

@@ -12,11 +12,11 @@ impl Queues {
     pub fn pick_task_fair(&mut self, root: usize, now: Nanos) -> EntityId {
         let (mut rq, mut throttled) = (root, false);
         loop {
-            if self.arena.rqs[rq].nr_running == 0 {
+            if self.arena.rqs[rq].nr_competing(&self.config) == 0 {
                 return EntityId::NIL;
             }
             if self.arena.rqs[rq].running(&self.arena.entities).is_some() {
-                self.update_curr(rq, now);
+                self.update_curr_eevdf(rq, now);
             }
             if self.pools.used && !self.config.rules.throttles_at_once() && self.check_cfs_rq_runtime(rq, now) {
                 if !self.config.rules.throttles_tasks() {
@@ -70,10 +70,13 @@ impl Queues {
 
     /// `set_next_task_fair` without its list; `first`: picked, not merely requeued while it runs.
     pub fn set_next_task_fair(&mut self, task: EntityId, first: bool, now: Nanos) {
+        if self.config.rules.flat_hierarchy {
+            return self.set_next_flat(self.arena.root_of(self.arena.entities[task].rq()), task, first, now);
+        }
         let (mut id, mut throttled) = (task, false);
         while id.is_some() {
             let rq = self.arena.entities[id].rq();
-            self.set_next_entity(rq, id, first, now);
+            self.set_next_competitor(rq, id, first, now);
             throttled |= self.lacks_bandwidth(rq, now);
             id = self.arena.entities[id].parent;
         }
@@ -86,6 +89,15 @@ impl Queues {
     /// both are in stays current (the end of `pick_next_task_fair`).
     #[inline]
     pub fn switch(&mut self, root: usize, prev: EntityId, next: EntityId, now: Nanos) {
+        if self.config.rules.flat_hierarchy {
+            if prev.is_some() {
+                self.put_prev_flat(root, prev, next, now);
+            }
+            if next.is_some() {
+                self.set_next_flat(root, next, true, now);
+            }
+            return;
+        }
         if self.arena.grouped {
             return self.switch_levels(prev, next, now);
         }
@@ -93,7 +105,7 @@ impl Queues {
             self.put_prev_entity(root, prev, now);
         }
         if next.is_some() {
-            self.set_next_entity(root, next, true, now);
+            self.set_next_competitor(root, next, true, now);
         }
     }
 
@@ -107,7 +119,7 @@ impl Queues {
                 prev = from.parent;
             }
             if to.depth >= from.depth && next.is_some() {
-                self.set_next_entity(to.rq, next, true, now);
+                self.set_next_competitor(to.rq, next, true, now);
                 // 7.x; earlier, the pick has done it.
                 throttled |= self.config.rules.throttles_at_once() && self.lacks_bandwidth(to.rq, now);
                 next = to.parent;
@@ -131,33 +143,52 @@ impl Queues {
         Level { rq: se.rq(), depth: i32::from(se.depth), parent: se.parent }
     }
 
-    /// `put_prev_entity`.
+    /// `put_prev_entity`; from 7.3 on without the part that concerns the competition.
     #[inline(always)]
-    fn put_prev_entity(&mut self, rq: usize, prev: EntityId, now: Nanos) {
+    pub(super) fn put_prev_entity(&mut self, rq: usize, prev: EntityId, now: Nanos) {
+        let competes = !self.config.rules.flat_hierarchy;
         if self.arena.entities[prev].on_rq {
             self.update_curr(rq, now);
-            self.arena.rqs[rq].__enqueue_entity(&mut self.arena.entities, &self.config, prev);
+            if competes {
+                self.arena.rqs[rq].__enqueue_entity(&mut self.arena.entities, &self.config, prev);
+            }
             self.arena.update_load_avg(&self.config.rules.pelt, rq, prev, false, now);
         }
         if self.pools.used && !self.config.rules.throttles_at_once() {
             self.check_cfs_rq_runtime(rq, now);
         }
-        self.arena.rqs[rq].curr = EntityId::NIL;
+        let q = &mut self.arena.rqs[rq];
+        q.h_curr = EntityId::NIL;
+        if competes {
+            q.curr = EntityId::NIL;
+        }
     }
 
-    /// `set_next_entity`; `first`: picked, not merely requeued while it runs.
+    /// `set_next_entity` with the competition, up to 7.2; `first`: picked, not merely requeued while it runs.
     #[inline(always)]
-    fn set_next_entity(&mut self, rq: usize, id: EntityId, first: bool, now: Nanos) {
+    fn set_next_competitor(&mut self, rq: usize, id: EntityId, first: bool, now: Nanos) {
         self.arena.clear_buddies(rq, id);
-        if self.arena.entities[id].on_rq {
+        let on_rq = self.arena.entities[id].on_rq;
+        if on_rq {
             self.arena.rqs[rq].__dequeue_entity(&mut self.arena.entities, &self.config, id);
-            self.arena.update_load_avg(&self.config.rules.pelt, rq, id, true, now);
+        }
+        self.set_next_entity(rq, id, now);
+        if on_rq {
             self.arena.rqs[rq].set_protect_slice(&mut self.arena.entities, &self.config, id, first);
+        }
+        self.arena.rqs[rq].curr = id;
+    }
+
+    /// `set_next_entity` as in 7.3: the entity runs, on its group's queue.
+    #[inline(always)]
+    pub(super) fn set_next_entity(&mut self, rq: usize, id: EntityId, now: Nanos) {
+        if self.arena.entities[id].on_rq {
+            self.arena.update_load_avg(&self.config.rules.pelt, rq, id, true, now);
         }
         let se = &mut self.arena.entities[id];
         se.exec_start = now;
         se.prev_sum_exec_runtime = se.sum_exec_runtime;
-        self.arena.rqs[rq].curr = id;
+        self.arena.rqs[rq].h_curr = id;
     }
 }
 

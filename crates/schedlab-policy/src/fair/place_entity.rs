@@ -33,7 +33,7 @@ use schedlab_model::{Nanos, Vruntime};
 const LONG_SLEEP: Nanos = (1 << 63) / 1024;
 
 impl CfsRq {
-    /// `place_entity` of EEVDF.
+    /// `place_entity` of EEVDF; `others` compete here already.
     #[inline]
     pub(super) fn place_entity(
         &mut self,
@@ -41,6 +41,7 @@ impl CfsRq {
         config: &KernelConfig,
         id: EntityId,
         flags: Enqueue,
+        others: u32,
     ) {
         let (v, queued) = self.avg_vruntime(entities, config);
         let se = &mut entities[id];
@@ -48,10 +49,10 @@ impl CfsRq {
             se.slice = config.knobs.base_slice;
         }
         let mut lag = 0;
-        if config.has(Feature::PlaceLag) && self.nr_running > 0 {
+        if config.has(Feature::PlaceLag) && others > 0 {
             lag = if config.has(Feature::PlaceFudge) { self.fudged_lag(se) } else { se.vlag };
             if lag != 0 {
-                let joining = self.avg_vruntime_weight(se.load);
+                let joining = self.avg_vruntime_weight(se.h_load);
                 lag = inflate_lag(lag, queued, joining, config.rules.lag_as_sum);
                 // The arrival moves V more than half way to the entity; v0 stays near V.
                 if config.rules.place_moves_zero && joining > queued.max(1) {
@@ -66,7 +67,7 @@ impl CfsRq {
             se.rel_deadline = false;
             return;
         }
-        let mut vslice = calc_delta_fair(se.slice, se.load);
+        let mut vslice = calc_delta_fair(se.slice, se.h_load);
         if flags.initial && config.has(Feature::PlaceDeadlineInitial) {
             vslice /= 2;
         }
@@ -81,7 +82,7 @@ impl CfsRq {
     #[cold]
     fn fudged_lag(&self, se: &Entity) -> i64 {
         if self.avg_slice > se.slice.wrapping_mul(self.avg_load as u64) {
-            se.vlag.wrapping_add(calc_delta_fair(se.slice, se.load) as i64).min(0)
+            se.vlag.wrapping_add(calc_delta_fair(se.slice, se.h_load) as i64).min(0)
         } else {
             se.vlag
         }

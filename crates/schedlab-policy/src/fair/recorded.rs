@@ -59,8 +59,8 @@ impl LoadState {
 /// What a trace can show of the entity that stands for a group on a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GroupState {
-    /// As of a task.
-    pub state: TaskState,
+    /// As of a task, up to 7.2, where it competes.
+    pub state: Option<TaskState>,
     /// `se.load.weight`.
     pub weight: u64,
     /// `se.exec_start`, if known.

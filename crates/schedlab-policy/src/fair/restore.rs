@@ -28,15 +28,18 @@ impl Restore<'_> {
         let Some(id) = self.arena.entity_on(group, cpu.index()).some() else { return };
         let load = LoadWeight::of_sum(state.weight).dividing(self.config.rules.delta_divides);
         let (q, se) = (&mut self.arena.rqs[self.arena.entities[id].rq()], &mut self.arena.entities[id]);
-        let queued = se.on_rq && q.curr != id;
+        let queued = se.on_rq && q.curr != id && !self.config.rules.flat_hierarchy;
         if queued {
             q.__dequeue_entity(&mut self.arena.entities, self.config, id);
         }
         let se = &mut self.arena.entities[id];
-        let old = std::mem::replace(&mut se.load, load).weight;
+        let old = se.load.weight;
+        se.set_load(load);
         se.exec_start = state.exec_start.unwrap_or(se.exec_start);
         let on_rq = se.on_rq;
-        state.state.write_to(se);
+        if let Some(state) = state.state {
+            state.write_to(se);
+        }
         if on_rq {
             q.load = LoadWeight::of_sum(q.load.weight - old + state.weight);
         }
@@ -46,7 +49,8 @@ impl Restore<'_> {
     }
 
     fn entity(&mut self, id: EntityId, state: TaskState) {
-        let (q, se) = (&mut self.arena.rqs[self.arena.entities[id].rq()], &self.arena.entities[id]);
+        let rq = self.arena.competes_on(self.arena.entities[id].rq());
+        let (q, se) = (&mut self.arena.rqs[rq], &self.arena.entities[id]);
         let queued = se.on_rq && q.curr != id;
         if queued {
             q.__dequeue_entity(&mut self.arena.entities, self.config, id);

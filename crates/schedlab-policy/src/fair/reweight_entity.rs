@@ -33,6 +33,7 @@ impl CfsRq {
                 self.reweight_replaced(entities, config, id, load, keeps_protection);
             }
         }
+        entities[id].load = load;
         self.load = LoadWeight::of_sum(self.load.weight - old + load.weight);
         let moved = match config.rules.reweight {
             Reweight::Nothing | Reweight::Deadline => false,
@@ -51,7 +52,7 @@ impl CfsRq {
             self.avg_vruntime_sub(&entities[id]);
         }
         let se = &mut entities[id];
-        let old = std::mem::replace(&mut se.load, load);
+        let old = std::mem::replace(&mut se.h_load, load);
         if config.rules.reweight == Reweight::Deadline {
             se.deadline = se.vruntime.plus(rescaled(se.deadline.since(se.vruntime), old, load));
             if queued {
@@ -65,8 +66,15 @@ impl CfsRq {
         }
     }
 
-    /// `reweight_eevdf` (6.7 to 6.12), and 7.x, which also rescales the protection that is left.
-    fn reweight_eevdf(&mut self, entities: &mut Entities, config: &KernelConfig, id: EntityId, load: LoadWeight) {
+    /// `reweight_eevdf` (6.7 to 6.12), and 7.x, which also rescales the protection that is left. It changes the weight by which
+    /// the entity competes.
+    pub(super) fn reweight_eevdf(
+        &mut self,
+        entities: &mut Entities,
+        config: &KernelConfig,
+        id: EntityId,
+        load: LoadWeight,
+    ) {
         let curr = self.curr == id;
         let among_others = config.rules.reweight == Reweight::AroundOthers;
         if !curr && among_others {
@@ -83,7 +91,7 @@ impl CfsRq {
         let vprot = matches!(config.rules.protection, Protection::Vprot { .. });
         let se = &mut entities[id];
         let protected = vprot && curr && se.before_vprot(false);
-        let old = std::mem::replace(&mut se.load, load);
+        let old = std::mem::replace(&mut se.h_load, load);
         let vlag = rescaled(vlag, old, load);
         if vprot {
             // 6.12 has its marker there.
@@ -114,15 +122,14 @@ impl CfsRq {
         // Where the lag was just saved over it, none is found to be left.
         let left =
             (keeps_protection && curr && se.before_vprot(in_vlag)).then(|| se.vprot_in(in_vlag).since(se.vruntime));
-        let old = se.load;
+        let old = se.h_load;
         se.deadline = relative(se.deadline, se.vruntime);
         se.rel_deadline = true;
-        self.nr_running -= 1;
         if !curr {
             self.__dequeue_entity(entities, config, id);
         }
         entities[id].rescale(config, load);
-        self.place_entity(entities, config, id, Enqueue::default());
+        self.place_entity(entities, config, id, Enqueue::default(), self.nr_running - 1);
         if let Some(left) = left {
             let se = &mut entities[id];
             se.set_vprot(se.vruntime.plus(rescaled(left, old, load)), in_vlag);
@@ -130,44 +137,28 @@ impl CfsRq {
         if !curr {
             self.__enqueue_entity(entities, config, id);
         }
-        self.nr_running += 1;
     }
 }
 
 impl Entity {
-    /// A new weight for an entity off the queue, or taken off it: EEVDF rescales the saved lag, so that `w * vl` stays;
-    /// from 6.14 on a relative deadline likewise.
+    /// Another weight to compete by for an entity off the queue, or taken off it: EEVDF rescales the saved lag, so that `w * vl`
+    /// stays; from 6.14 on a relative deadline likewise.
     pub(super) fn rescale(&mut self, config: &KernelConfig, load: LoadWeight) {
-        let old = std::mem::replace(&mut self.load, load);
-        self.rescale_from(config, old);
-    }
-
-    /// `reweight_task_fair` of a task off the queue: from 7.3 on the weight takes effect at the next enqueue.
-    #[inline]
-    pub(super) fn reweight_task(&mut self, config: &KernelConfig, load: LoadWeight) {
-        if config.rules.reweights_at_enqueue {
-            self.load = load;
-        } else {
-            self.rescale(config, load);
-        }
-    }
-
-    /// 7.3: a weight that was set since the last enqueue takes effect.
-    #[inline]
-    pub(super) fn reweight_at_enqueue(&mut self, config: &KernelConfig) {
-        if config.rules.reweights_at_enqueue && self.is_task() && self.h_load.weight != self.load.weight {
-            let old = std::mem::replace(&mut self.h_load, self.load);
-            self.rescale_from(config, old);
-        }
-    }
-
-    fn rescale_from(&mut self, config: &KernelConfig, old: LoadWeight) {
-        let load = self.load;
+        let old = std::mem::replace(&mut self.h_load, load);
         if config.is_eevdf() {
             self.vlag = rescaled(self.vlag, old, load);
         }
         if config.rules.reweight_deadline && self.rel_deadline {
             self.deadline = Vruntime(rescaled(self.deadline.0 as i64, old, load) as u64);
+        }
+    }
+
+    /// `reweight_task_fair` of a task off the queue: from 7.3 on it competes by the weight from its next enqueue on.
+    #[inline]
+    pub(super) fn reweight_task(&mut self, config: &KernelConfig, load: LoadWeight) {
+        self.load = load;
+        if !config.rules.flat_hierarchy {
+            self.rescale(config, load);
         }
     }
 }

@@ -13,8 +13,7 @@ impl Entity {
     pub(super) fn of_task(attr: &TaskAttr, config: &KernelConfig) -> Entity {
         let own = own_slice(attr, config);
         let mut entity = Entity::blank(attr.cpu, config);
-        entity.load = LoadWeight::of_task(attr.nice, attr.policy).dividing(config.rules.delta_divides);
-        entity.h_load = entity.load;
+        entity.set_load(LoadWeight::of_task(attr.nice, attr.policy).dividing(config.rules.delta_divides));
         entity.slice = own.unwrap_or(config.knobs.base_slice);
         entity.avg.init_entity_runnable_average(entity.load, &config.rules.pelt);
         entity.nice = attr.nice.clamp(-20, 19);

@@ -35,7 +35,7 @@ impl Arena {
     /// `sched_vslice`: the same in the entity's virtual time.
     #[inline(never)]
     pub fn sched_vslice(&self, config: &KernelConfig, rq: usize, id: EntityId) -> u64 {
-        calc_delta_fair(self.sched_slice(config, rq, id), self.entities[id].load)
+        calc_delta_fair(self.sched_slice(config, rq, id), self.entities[id].h_load)
     }
 }
 

@@ -51,7 +51,7 @@ impl View<'_> {
             group: group.map(|group| group.0),
             depth,
             state: state_of(se, running),
-            weight: se.load.scaled(),
+            weight: se.h_load.scaled(),
             vruntime: q.key(se.vruntime),
             lag: eevdf.then(|| average.vruntime().since(se.vruntime)),
             deadline: eevdf.then(|| q.key(se.deadline)),

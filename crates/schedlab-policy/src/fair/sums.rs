@@ -1,5 +1,6 @@
 //! The sums of a queue as it keeps them and recomputed from scratch, for checkers.
 
+use super::entity::Entity;
 use super::view::View;
 use crate::group_id::GroupId;
 use schedlab_model::CpuId;
@@ -42,37 +43,46 @@ impl View<'_> {
         }
     }
 
-    /// The same from scratch, over the tree and the running entity; counts of tasks below come from the queues of the
-    /// level below.
+    /// The same from scratch: the weights and tasks of the entities that count on the queue, and the places in virtual time of those
+    /// that compete on it; counts of tasks below come from the queues of the level below.
     #[must_use]
     pub fn recomputed_sums(&self, group: GroupId, cpu: CpuId) -> Sums {
-        let entities = &self.arena.entities;
-        let q = &self.arena.rqs[self.arena.group_queue(group, cpu)];
+        let (arena, rq) = (self.arena, self.arena.group_queue(group, cpu));
+        let (q, entities) = (&arena.rqs[rq], &arena.entities);
         let mut sums = Sums::default();
-        for id in q.tree.iter(&entities.nodes).chain(q.running(entities)) {
-            let se = &entities[id];
-            sums.nr_running += 1;
-            sums.idle_nr_running += u32::from(se.is_idle());
-            sums.load += se.load.weight;
-            match se.my_q {
-                None => {
-                    sums.h_nr_running += 1;
-                    sums.idle_h_nr_running += u32::from(se.is_idle());
-                    sums.h_nr_delayed += u32::from(se.sched_delayed);
-                }
-                Some(below) => {
-                    let below = &self.arena.rqs[below as usize];
-                    sums.h_nr_running += below.h_nr_running;
-                    sums.idle_h_nr_running += if below.idle { below.h_nr_running } else { below.idle_h_nr_running };
-                    sums.h_nr_delayed += below.h_nr_delayed;
-                }
+        match self.config.rules.flat_hierarchy {
+            true => {
+                entities.all().filter(|se| se.on_rq && se.rq() == rq).for_each(|se| self.count_member(se, &mut sums))
             }
-            if self.config.is_eevdf() && q.curr != id {
-                let weight = q.avg_vruntime_weight(se.load);
-                sums.avg_vruntime = sums.avg_vruntime.wrapping_add(q.key(se.vruntime).wrapping_mul(weight));
-                sums.avg_load += weight;
+            false => {
+                let members = q.tree.iter(&entities.nodes).chain(q.running(entities));
+                members.for_each(|id| self.count_member(&entities[id], &mut sums));
             }
         }
+        for se in q.tree.iter(&entities.nodes).map(|id| &entities[id]).filter(|_| self.config.is_eevdf()) {
+            let weight = q.avg_vruntime_weight(se.h_load);
+            sums.avg_vruntime = sums.avg_vruntime.wrapping_add(q.key(se.vruntime).wrapping_mul(weight));
+            sums.avg_load += weight;
+        }
         sums
+    }
+
+    fn count_member(&self, se: &Entity, sums: &mut Sums) {
+        sums.nr_running += 1;
+        sums.idle_nr_running += u32::from(se.is_idle());
+        sums.load += se.load.weight;
+        match se.my_q {
+            None => {
+                sums.h_nr_running += 1;
+                sums.idle_h_nr_running += u32::from(se.is_idle());
+                sums.h_nr_delayed += u32::from(se.sched_delayed);
+            }
+            Some(below) => {
+                let below = &self.arena.rqs[below as usize];
+                sums.h_nr_running += below.h_nr_running;
+                sums.idle_h_nr_running += if below.idle { below.h_nr_running } else { below.idle_h_nr_running };
+                sums.h_nr_delayed += below.h_nr_delayed;
+            }
+        }
     }
 }

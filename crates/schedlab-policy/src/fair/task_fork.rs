@@ -30,10 +30,10 @@ impl Fair {
         if curr.is_nil() || queues.arena.rqs[cpu.index()].h_nr_running == 1 {
             return;
         }
-        let rq = queues.arena.entities[curr].rq();
+        let rq = queues.arena.competes_on(queues.arena.entities[curr].rq());
         queues.arena.clear_buddies(rq, curr);
         if self.config.is_eevdf() {
-            queues.update_curr(rq, now);
+            queues.update_curr_eevdf(rq, now);
             return queues.yield_eevdf(rq, curr);
         }
         if queues.arena.entities[curr].policy != FairPolicy::Batch {
@@ -84,7 +84,7 @@ impl Queues {
         let (q, entities) = (&mut self.arena.rqs[rq], &mut self.arena.entities);
         if self.config.rules.yields == YieldRule::LaterDeadline {
             let se = &mut entities[curr];
-            se.deadline = se.deadline.plus(calc_delta_fair(se.slice, se.load) as i64);
+            se.deadline = se.deadline.plus(calc_delta_fair(se.slice, se.h_load) as i64);
         } else if q.entity_eligible(entities, curr) {
             let se = &mut entities[curr];
             se.vruntime = se.deadline;

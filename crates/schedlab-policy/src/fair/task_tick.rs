@@ -32,6 +32,7 @@ impl Fair {
             queues.entity_tick(curr, now);
             curr = queues.arena.entities[curr].parent;
         }
+        queues.reweight_running(root);
         if queues.is_recording() {
             queues.explain_tick_over(root, before, now);
         }
@@ -75,6 +76,15 @@ impl Queues {
         while curr.is_some() {
             self.account_entity(self.arena.entities[curr].rq(), curr, now);
             curr = self.arena.entities[curr].parent;
+        }
+    }
+
+    /// The end of a tick from 7.3 on: the running task takes over its present weight along the hierarchy.
+    #[inline]
+    pub fn reweight_running(&mut self, root: usize) {
+        let curr = self.arena.rqs[root].curr;
+        if self.config.rules.flat_hierarchy && curr.is_some() && self.arena.entities[curr].on_rq {
+            self.reweight_eevdf(root, curr, true);
         }
     }
 

@@ -20,19 +20,29 @@ impl Queues {
         if self.throttled_hierarchy(below) {
             return;
         }
-        let shares = self.arena.calc_group_shares(below);
+        let shares = self.arena.calc_group_shares(&self.config.rules.pelt, below);
         self.arena.group_loads.push(self.arena.rqs[below].group, false);
         if self.arena.entities[id].load.weight != shares || self.config.rules.reweights_unchanged {
             self.reweight_entity(self.arena.entities[id].rq(), id, shares, now);
         }
     }
 
-    /// `reweight_entity`: charges first where the version does, then changes the weight on the queue or off it.
+    /// `reweight_entity`: charges first where the version does, then changes the weight on the queue or off it. From 7.3 on nothing
+    /// competes by it.
     fn reweight_entity(&mut self, rq: usize, id: EntityId, weight: u64, now: Nanos) {
         let load = LoadWeight::of_sum(weight).dividing(self.config.rules.delta_divides);
         self.arena.reweight_load_avg(&self.config.rules.pelt, id, load);
-        if !self.arena.entities[id].on_rq {
-            return self.arena.entities[id].rescale(&self.config, load);
+        let (q, se) = (&mut self.arena.rqs[rq], &mut self.arena.entities[id]);
+        if self.config.rules.flat_hierarchy {
+            let old = std::mem::replace(&mut se.load, load).weight;
+            if se.on_rq {
+                q.load = LoadWeight::of_sum(q.load.weight - old + weight);
+            }
+            return;
+        }
+        if !se.on_rq {
+            se.load = load;
+            return se.rescale(&self.config, load);
         }
         if self.arena.rqs[rq].curr == id || self.config.rules.reweight_charges {
             self.update_curr(rq, now);

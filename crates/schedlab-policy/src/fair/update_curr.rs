@@ -17,13 +17,22 @@ impl Queues {
     /// `update_curr` of one queue. Most calls come right after another: that test alone is inlined.
     #[inline(always)]
     pub fn update_curr(&mut self, rq: usize, now: Nanos) {
-        let curr = self.arena.rqs[rq].curr;
+        let curr = self.arena.rqs[rq].h_curr;
         if curr.is_nil() {
             return;
         }
         let delta = now.wrapping_sub(self.arena.entities[curr].exec_start);
         if delta as i64 > 0 {
             self.charge_curr(rq, curr, delta, now);
+        }
+    }
+
+    /// `update_curr_eevdf`: charges the running entity of those that compete on a queue.
+    #[inline]
+    pub fn update_curr_eevdf(&mut self, rq: usize, now: Nanos) {
+        let curr = self.arena.rqs[rq].curr;
+        if curr.is_some() {
+            self.update_curr(self.arena.entities[curr].rq(), now);
         }
     }
 
@@ -41,14 +50,26 @@ impl Queues {
     /// The part of `update_curr` after its early exits.
     #[inline(never)]
     fn charge_curr(&mut self, rq: usize, curr: EntityId, delta: Nanos, now: Nanos) {
-        let ended = self.arena.rqs[rq].charge(&mut self.arena.entities, &self.config, curr, delta, now);
+        let competes_on = self.arena.competes_on(rq);
+        let se = &mut self.arena.entities[curr];
+        if self.config.rules.flat_hierarchy && !se.is_task() {
+            se.ran(delta, now);
+            return self.charge_group(rq, delta, now);
+        }
+        let ended = self.arena.rqs[competes_on].charge(&mut self.arena.entities, &self.config, curr, delta, now);
         self.run_times.record(|| {
             let se = &self.arena.entities[curr];
             se.is_task().then(|| RunTime { task: curr.task_id(), runtime: delta, vruntime: se.vruntime.0 })
         });
         if ended.slice || ended.protection {
-            self.end_turn(rq, curr, ended, now);
+            self.end_turn(competes_on, curr, ended, now);
         }
+        self.charge_group(rq, delta, now);
+    }
+
+    /// The runtime of the group that the queue belongs to.
+    #[inline]
+    fn charge_group(&mut self, rq: usize, delta: Nanos, now: Nanos) {
         if self.pools.used && self.arena.rqs[rq].runtime_enabled {
             self.account_cfs_rq_runtime(rq, delta, now);
         }
@@ -59,7 +80,7 @@ impl Queues {
     #[inline(never)]
     fn end_turn(&mut self, rq: usize, curr: EntityId, ended: Ended, now: Nanos) {
         let q = &self.arena.rqs[rq];
-        if q.nr_running == 1 {
+        if q.nr_competing(&self.config) == 1 {
             return;
         }
         let ends = ended.slice

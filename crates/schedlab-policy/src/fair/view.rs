@@ -38,8 +38,15 @@ impl<'a> View<'a> {
     /// The current member of a group's queue; after it blocked, until the next pick, still that one.
     #[must_use]
     pub fn current(&self, group: GroupId, cpu: CpuId) -> Option<Member> {
-        let curr = self.arena.rqs[self.arena.group_queue(group, cpu)].curr;
+        let curr = self.arena.rqs[self.arena.group_queue(group, cpu)].h_curr;
         curr.some().map(|curr| member(self.arena, curr))
+    }
+
+    /// The member that runs, among those that compete on a group's queue: from 7.3 on they are tasks, all on the root's.
+    #[must_use]
+    pub fn running(&self, group: GroupId, cpu: CpuId) -> Option<Member> {
+        let running = self.arena.rqs[self.arena.group_queue(group, cpu)].running(&self.arena.entities);
+        running.map(|running| member(self.arena, running))
     }
 
     /// The buddies next, last and skip of a group's queue.
@@ -65,10 +72,10 @@ fn member(arena: &Arena, id: EntityId) -> Member {
 
 /// Where entities stand in virtual time.
 impl View<'_> {
-    /// V, the weighted mean vruntime of a group's queue on a CPU; meaningful under EEVDF.
+    /// V, the weighted mean vruntime of those that a group's tasks compete with on a CPU; meaningful under EEVDF.
     #[must_use]
     pub fn avg_vruntime(&self, group: GroupId, cpu: CpuId) -> Vruntime {
-        self.average_vruntime(self.arena.group_queue(group, cpu))
+        self.average_vruntime(self.arena.competes_on(self.arena.group_queue(group, cpu)))
     }
 
     fn average_vruntime(&self, rq: usize) -> Vruntime {
@@ -81,7 +88,7 @@ impl View<'_> {
         let se = &self.arena.entities[EntityId::of(task)];
         match (self.config.is_eevdf(), se.on_rq) {
             (false, _) => 0,
-            (true, true) => self.average_vruntime(se.rq()).since(se.vruntime),
+            (true, true) => self.average_vruntime(self.arena.competes_on(se.rq())).since(se.vruntime),
             (true, false) => se.vlag,
         }
     }
@@ -91,7 +98,7 @@ impl View<'_> {
     pub fn clamped_lag(&self, task: TaskId) -> i64 {
         let (id, entities) = (EntityId::of(task), &self.arena.entities);
         if self.config.is_eevdf() && entities[id].on_rq {
-            let rq = entities[id].rq();
+            let rq = self.arena.competes_on(entities[id].rq());
             self.arena.rqs[rq].entity_lag(entities, self.config, id, self.average_vruntime(rq))
         } else {
             self.lag(task)
@@ -102,14 +109,15 @@ impl View<'_> {
     #[must_use]
     pub fn lag_limit(&self, task: TaskId) -> i64 {
         let (id, entities) = (EntityId::of(task), &self.arena.entities);
-        self.arena.rqs[entities[id].rq()].lag_limit(entities, self.config, id)
+        self.arena.rqs[self.arena.competes_on(entities[id].rq())].lag_limit(entities, self.config, id)
     }
 
     /// Whether a queued task is owed service; always true under CFS.
     #[must_use]
     pub fn eligible(&self, task: TaskId) -> bool {
         let (id, entities) = (EntityId::of(task), &self.arena.entities);
-        !self.config.is_eevdf() || self.arena.rqs[entities[id].rq()].entity_eligible(entities, id)
+        let rq = self.arena.competes_on(entities[id].rq());
+        !self.config.is_eevdf() || self.arena.rqs[rq].entity_eligible(entities, id)
     }
 
     /// `vprot` of the running entity, where the row keeps it.

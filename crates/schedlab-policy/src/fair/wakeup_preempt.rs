@@ -43,7 +43,7 @@ impl Fair {
                 let check = Check {
                     root,
                     tasks: (curr, id),
-                    rq: queues.arena.queue_of(curr_se, root),
+                    rq: queues.arena.competes_on(queues.arena.queue_of(curr_se, root)),
                     curr: curr_se,
                     wakee: wakee_se,
                     flags,
@@ -131,13 +131,13 @@ impl Queues {
             }
             ByPolicy::Keeps(rule, feature) => {
                 if feature.is_none() && self.config.rules.checks_update_protection {
-                    self.update_curr(check.rq, check.now);
+                    self.charge_for(check);
                     self.bound_protection(check);
                 }
                 return self.explain_wakeup(check, false, rule, feature);
             }
             ByPolicy::Undecided => {
-                self.update_curr(check.rq, check.now);
+                self.charge_for(check);
                 let preempts = match self.config.rules.wakeup {
                     WakeupRule::Granularity => self.wakee_is_far_behind(check),
                     WakeupRule::Pick | WakeupRule::BreakMarker => self.wakee_is_picked(check),
@@ -154,6 +154,15 @@ impl Queues {
         let task_rq = self.arena.queue_of(check.tasks.0, check.root);
         if last_buddy && self.many_running(task_rq) && !self.arena.is_group(preempted) {
             self.arena.set_last_buddy(preempted);
+        }
+    }
+
+    /// The charge before a comparison: that of the matched queue, from 7.3 on of all levels.
+    #[inline]
+    fn charge_for(&mut self, check: &Check) {
+        match self.config.rules.flat_hierarchy {
+            true => self.update_curr_levels(check.root, check.now),
+            false => self.update_curr(check.rq, check.now),
         }
     }
 

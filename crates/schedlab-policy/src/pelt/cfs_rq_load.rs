@@ -36,6 +36,8 @@ pub struct QueueLoad {
     pub prop_runnable_sum: i64,
     /// Its part of `tg->load_avg`, as last reported.
     pub tg_load_avg_contrib: u64,
+    /// The same of its runnable signal.
+    pub tg_runnable_avg_contrib: u64,
     /// When that was.
     pub last_update_tg_load_avg: Nanos,
     /// Its part of its CPU's load, as computed in jiffy `last_h_load_update`.

@@ -20,10 +20,13 @@ const MIN_SHARES: u64 = 2;
 pub struct GroupLoad {
     /// The sum of contributions, as far as the queues have reported them.
     pub load_avg: i64,
+    /// The same of the runnable signal (`tg->runnable_avg`, 7.3).
+    pub runnable_avg: i64,
 }
 
 impl GroupLoad {
-    /// `update_tg_load_avg`: a queue reports its load once it differs by more than 1/64 from its last report. Whether it has.
+    /// `update_tg_load_avg`: a queue reports its load once it differs by more than 1/64 from its last report, from 7.3 on also once
+    /// its runnable signal does. Whether it has.
     #[inline]
     pub fn update_tg_load_avg(&mut self, queue: &mut QueueLoad, now: Nanos, signals: &Signals) -> bool {
         if signals.tg_update_interval > 0
@@ -32,13 +35,26 @@ impl GroupLoad {
             return false;
         }
         let reported = queue.tg_load_avg_contrib;
-        let differs = queue.avg.load_avg.abs_diff(reported) > reported / 64;
+        let runnable = queue.tg_runnable_avg_contrib;
+        let differs = queue.avg.load_avg.abs_diff(reported) > reported / 64
+            || signals.shares_by_tasks && queue.avg.runnable_avg.abs_diff(runnable) > runnable / 64;
         if differs {
             self.load_avg += queue.avg.load_avg as i64 - reported as i64;
+            self.runnable_avg += queue.avg.runnable_avg as i64 - runnable as i64;
             queue.tg_load_avg_contrib = queue.avg.load_avg;
+            queue.tg_runnable_avg_contrib = queue.avg.runnable_avg;
             queue.last_update_tg_load_avg = now;
         }
         differs
+    }
+
+    /// What a group of these shares divides among the CPUs: its shares, from 7.3 on for each task that is runnable on average, but
+    /// for `cpus` tasks at most (`calc_concur_shares`).
+    #[must_use]
+    pub fn shares_to_divide(&self, shares: u64, cpus: u64, signals: &Signals) -> u64 {
+        let tasks = (self.runnable_avg >> CAPACITY_SHIFT).max(1) as u64;
+        let by_tasks = signals.shares_by_tasks.then(|| tasks.min(cpus.max(1)));
+        shares * by_tasks.unwrap_or(1)
     }
 }
 
@@ -178,14 +194,14 @@ mod tests {
             (3 << 10, NICE_0, 1024, 1024, 1024 * 1024, 3),
         ];
         for (shares, weight, load_avg, reported, sum, expected) in table {
-            let group = GroupLoad { load_avg: sum };
+            let group = GroupLoad { load_avg: sum, ..GroupLoad::default() };
             assert_eq!(calc_group_shares(shares, weight, &queue(load_avg, reported), &group), expected);
         }
     }
 
     #[test]
     fn a_queue_reports_changes_above_a_64th_and_not_too_often() {
-        let mut group = GroupLoad { load_avg: 6400 };
+        let mut group = GroupLoad { load_avg: 6400, ..GroupLoad::default() };
         let mut here = queue(6500, 6400);
         group.update_tg_load_avg(&mut here, 5_000_000, &Signals::of("6.12.107"));
         assert_eq!((group.load_avg, here.tg_load_avg_contrib), (6400, 6400), "exactly a 64th is not enough");

@@ -251,11 +251,6 @@ rules! {
         seen "5.10.262" unverified "not read there; the 5.15 and 6.1 series have it since July 2024" => true,
         seen "6.1.192" by "d32960528702" => true;
 
-    /// A new weight of a task off its queue takes effect in virtual time when the task is queued next.
-    EEVDF "reweight: at the next enqueue" in "enqueue_task_fair"
-    reweights_at_enqueue: bool = false,
-        from "7.3" unverified "read in 7.3.4, part of the flat hierarchy" => true;
-
     /// `update_cfs_group` reweights even if the weight stays.
     BOTH "reweight: unchanged weights" in "update_cfs_group"
     reweights_unchanged: bool = true,
@@ -265,6 +260,12 @@ rules! {
     BOTH "reweight: charges first" in "reweight_entity"
     reweight_charges: bool = false,
         from "6.9" by "afae8002b4fd" => true;
+
+    /// Tasks of all groups compete on the queue of their CPU, by weights along the hierarchy, which a task takes over when it is
+    /// queued or picked and at its ticks.
+    EEVDF "groups: one queue" in "enqueue_task_fair"
+    flat_hierarchy: bool = false,
+        from "7.3" unverified "read in 7.3.4" => true;
 
     /// A group without load on a CPU keeps its weight there, which matters while it is delayed.
     EITHER "groups: weight while empty" in "update_cfs_group"

@@ -80,6 +80,12 @@ rules! {
     BOTH "load: how often of groups" in "update_tg_load_avg"
     tg_update_interval: u64 = 0,
         from "6.7" by "1528c661c24b" => 1_000_000;
+
+    /// The weight that a group divides among CPUs grows with its runnable tasks, up to its number of CPUs (`cgroup_mode` concur,
+    /// the default); before, it is its shares.
+    BOTH "load: shares of groups" in "calc_group_shares"
+    shares_by_tasks: bool = false,
+        from "7.3" unverified "read in 7.3.4" => true;
 }
 
 impl Signals {

@@ -42,9 +42,6 @@ pub struct Version {
     patched: bool,
     /// Whether Debian's archive has its image.
     pub in_debian: bool,
-    /// Tasks of all groups compete on their CPU's own queue, by weights along the hierarchy. That is not modelled: such a
-    /// row decides for tasks outside groups only.
-    pub flat_hierarchy: bool,
     /// One line for people: the exact tree that the row was read from.
     pub summary: &'static str,
     /// Rule choices of the fair and real-time classes.

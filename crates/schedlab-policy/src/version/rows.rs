@@ -138,7 +138,6 @@ const fn row(name: &'static str, release: &str, summary: &'static str) -> Versio
         release,
         patched: false,
         in_debian: false,
-        flat_hierarchy: release.contains(Release::new("7.3")),
         summary,
         rules: Rules::at(release),
         placement: PlacementRules::at(release),

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use schedlab_model::{CpuId, Nanos, Pid, TaskId, Vruntime};
-use schedlab_policy::fair::{Contribution, Dequeue, GroupId, GroupState, LoadState, TaskState};
+use schedlab_policy::fair::{Contribution, Dequeue, GroupId, GroupState, LoadState};
 
 use super::Model;
 use crate::groups::GroupName;
@@ -104,7 +104,7 @@ impl Model {
             }
         }
         if let Some(sums) = probe.sums {
-            self.complete_queue(group, cpu, sums);
+            self.complete_queue(self.competes_in(id), cpu, sums);
         }
     }
 
@@ -123,9 +123,7 @@ impl Model {
     }
 
     fn take_group_state(&mut self, (group, cpu): CfsRq, shown: GroupEntity, queue: Option<QueueLoad>) {
-        let (vruntime, deadline) = (Vruntime(shown.vruntime), Vruntime(shown.deadline));
-        let state = TaskState { vruntime, deadline, vlag: shown.lag, slice: shown.slice };
-        let state = GroupState { state, weight: shown.weight, exec_start: shown.exec_start };
+        let state = GroupState { state: shown.state, weight: shown.weight, exec_start: shown.exec_start };
         self.fair.restore().group(group, cpu, state);
         let again = !self.coverage.entity_taken.insert((group, cpu));
         self.tally.inputs.take(if again { InputKind::GroupStateAgain } else { InputKind::GroupState });
@@ -157,7 +155,7 @@ impl Model {
             self.tally.inputs.take(InputKind::QueuePosition);
         }
         let above = match first {
-            First::Probed { probe, .. } => probe.group.map(|group| Vruntime(group.vruntime)),
+            First::Probed { probe, .. } => probe.group.and_then(|group| group.state).map(|state| state.vruntime),
             _ => None,
         };
         let root = if group == GroupId::ROOT { Some(vruntime) } else { above };
@@ -325,7 +323,7 @@ impl Model {
     }
 
     fn complete_queue(&mut self, group: GroupId, cpu: CpuId, sums: Sums) {
-        let all = self.fair.group_rq(group, cpu).nr_running == sums.count;
+        let all = self.fair.group_rq(group, cpu).nr_competing(&self.fair.config) == sums.count;
         if all && self.all_entities_known(group, cpu) && self.coverage.incomplete.remove(&(group, cpu)) {
             let again = !self.coverage.was_complete.insert((group, cpu));
             self.fair.restore().min_vruntime(group, cpu, Vruntime(sums.zero));

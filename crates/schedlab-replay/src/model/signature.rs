@@ -14,7 +14,7 @@ impl Model {
             let own = self.fair.view().avg_vruntime(group, se.cpu);
             state.push(i64::from(*pid));
             if se.on_rq {
-                state.extend([se.vruntime.since(own), se.deadline.since(own)]);
+                state.extend([se.vruntime.since(own), se.deadline.since(own), se.h_load.weight as i64]);
                 state.extend([
                     i64::from(se.sched_delayed),
                     self.fair.view().vprot(se).since(own),
@@ -29,6 +29,11 @@ impl Model {
             for cpu in 0..self.cpus.len() {
                 let cpu = CpuId(cpu as u32);
                 let Some(se) = self.fair.group_entity(group, cpu) else { continue };
+                if self.fair.config.rules.flat_hierarchy {
+                    // Only its weight counts.
+                    state.push(se.load.weight as i64);
+                    continue;
+                }
                 let own = self.fair.view().avg_vruntime(self.fair.group(group).parent, cpu);
                 match se.on_rq {
                     true => state.extend([se.vruntime.since(own), se.deadline.since(own), se.load.weight as i64]),

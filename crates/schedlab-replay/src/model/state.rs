@@ -67,7 +67,7 @@ impl Model {
             Point::Waking if !probe.queued => Snapshot { sums: None, ..self.snapshot(cpu, id) },
             Point::Woken if left_class => Snapshot { sums: None, ..self.snapshot(cpu, id) },
             Point::Woken | Point::Next | Point::Prev => {
-                if self.fair.group_of(id) == GroupId::ROOT {
+                if self.competes_in(id) == GroupId::ROOT {
                     self.take_zero(cpu, probe);
                 }
                 self.snapshot(cpu, id)
@@ -93,6 +93,11 @@ impl Model {
             (Field::Deadline, probe.deadline as i64, model.deadline),
             (Field::Lag, probe.lag, model.lag),
         ];
+        // The weight by which a task competes. At a charge it has that of before the tick, the pick or the enqueue around it.
+        let weight = probe.weight.filter(|_| probe.point != Point::Runtime);
+        if let (Some(kernel), Some(id)) = (weight, self.task(probe.pid)) {
+            fields.push((Field::HWeight, kernel as i64, self.fair.entity(id).h_load.weight as i64));
+        }
         fields.extend(probe.sums.zip(model.sums).into_iter().flat_map(|(kernel, model)| sums(kernel, model)));
         // The levels above are charged after this record.
         let group = probe.group.filter(|_| probe.point != Point::Runtime);
@@ -106,12 +111,14 @@ impl Model {
     fn compare_group(&self, cpu: CpuId, id: TaskId, kernel: &GroupEntity, fields: &mut Vec<(Field, i64, i64)>) {
         let group = self.fair.group_of(id);
         let Some(se) = self.fair.group_entity(group, cpu) else { return };
-        fields.extend([
-            (Field::GroupVruntime, kernel.vruntime as i64, se.vruntime.0 as i64),
-            (Field::GroupDeadline, kernel.deadline as i64, se.deadline.0 as i64),
-            (Field::GroupLag, kernel.lag, se.vlag),
-            (Field::GroupWeight, kernel.weight as i64, se.load.weight as i64),
-        ]);
+        if let Some(state) = kernel.state {
+            fields.extend([
+                (Field::GroupVruntime, state.vruntime.0 as i64, se.vruntime.0 as i64),
+                (Field::GroupDeadline, state.deadline.0 as i64, se.deadline.0 as i64),
+                (Field::GroupLag, state.vlag, se.vlag),
+            ]);
+        }
+        fields.push((Field::GroupWeight, kernel.weight as i64, se.load.weight as i64));
         let above = self.fair.group(group).parent;
         if let Some((kernel, model)) = kernel.sums.zip(self.sums_of(cpu, above)) {
             let names = [Field::ParentZero, Field::ParentSum, Field::ParentWeight, Field::ParentCount];
@@ -126,7 +133,15 @@ impl Model {
                 (Field::TgLoadContrib, kernel.contrib as i64, queue.tg_load_avg_contrib as i64),
                 (Field::TgLoad, kernel.tg_load_avg, self.fair.group(group).load.load_avg),
             ];
-            fields.extend(computed.into_iter().filter(|_| !self.coverage.is_preexisting()));
+            let runnable = kernel.runnable.into_iter().flat_map(|kernel| {
+                let sum = self.fair.group(group).load.runnable_avg;
+                [
+                    (Field::Runnable, kernel.own as i64, queue.avg.runnable_avg as i64),
+                    (Field::TgRunnableContrib, kernel.contrib as i64, queue.tg_runnable_avg_contrib as i64),
+                    (Field::TgRunnable, kernel.tg_runnable_avg, sum),
+                ]
+            });
+            fields.extend(computed.into_iter().chain(runnable).filter(|_| !self.coverage.is_preexisting()));
         }
     }
 
@@ -149,7 +164,15 @@ impl Model {
             vruntime: se.vruntime.0 as i64,
             deadline: se.deadline.0 as i64,
             lag: se.vlag,
-            sums: self.sums_of(cpu, self.fair.group_of(id)),
+            sums: self.sums_of(cpu, self.competes_in(id)),
+        }
+    }
+
+    /// The group on whose queue a task competes: from 7.3 on the root for every task.
+    pub(super) fn competes_in(&self, id: TaskId) -> GroupId {
+        match self.fair.config.rules.flat_hierarchy {
+            true => GroupId::ROOT,
+            false => self.fair.group_of(id),
         }
     }
 
@@ -159,7 +182,8 @@ impl Model {
             return None;
         }
         let (sums, zero) = (self.fair.view().sums(group, cpu), self.fair.group_rq(group, cpu).min_vruntime.0);
-        Some(Sums { zero, sum: sums.avg_vruntime, weight: sums.avg_load as u64, count: sums.nr_running })
+        let count = self.fair.group_rq(group, cpu).nr_competing(&self.fair.config);
+        Some(Sums { zero, sum: sums.avg_vruntime, weight: sums.avg_load as u64, count })
     }
 
     fn take_zero(&mut self, cpu: CpuId, probe: &Probe) {

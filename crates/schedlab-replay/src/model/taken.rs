@@ -47,7 +47,8 @@ impl Model {
         if self.coverage.is_preexisting() {
             return;
         }
-        let (alone, queue) = (self.fair.rq(cpu).nr_running == 1, &mut self.cpus[cpu.index()]);
+        let alone = self.fair.rq(cpu).nr_competing(&self.fair.config) == 1;
+        let queue = &mut self.cpus[cpu.index()];
         let guess = !std::mem::replace(&mut queue.primed, true);
         let settles = arrives && (alone || !self.eevdf) && !std::mem::replace(&mut queue.settled, true);
         if guess || settles {

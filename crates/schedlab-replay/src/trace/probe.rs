@@ -1,7 +1,7 @@
 //! The scheduler's own state as the recorder's dynamic probes print it.
 
-use schedlab_model::{Nanos, Pid};
-use schedlab_policy::fair::LoadState;
+use schedlab_model::{Nanos, Pid, Vruntime};
+use schedlab_policy::fair::{LoadState, TaskState};
 use schedlab_trace::Fields;
 
 /// The event beside which a probe sits.
@@ -32,7 +32,9 @@ pub struct Probe {
     pub slice: Nanos,
     pub queued: bool,
     pub delayed: bool,
-    /// Sums of its `cfs_rq`.
+    /// `h_load.weight` (from 7.3 on).
+    pub weight: Option<u64>,
+    /// Sums of its `cfs_rq`, from 7.3 on of the CPU's own.
     pub sums: Option<Sums>,
     /// `clock_task` of its runqueue, read with the lock held.
     pub clock: Option<Nanos>,
@@ -76,10 +78,8 @@ pub struct QueueLoad {
 /// The entity of a task group on one CPU, and the queue that this entity is on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GroupEntity {
-    pub vruntime: u64,
-    pub deadline: u64,
-    pub lag: i64,
-    pub slice: Nanos,
+    /// Up to 7.2, where it competes.
+    pub state: Option<TaskState>,
     pub exec_start: Option<Nanos>,
     pub weight: u64,
     /// Sums of the queue that it is on.
@@ -90,6 +90,19 @@ pub struct GroupEntity {
     pub contrib: u64,
     /// `tg->load_avg`.
     pub tg_load_avg: i64,
+    /// The runnable signal (from 7.3 on).
+    pub runnable: Option<GroupRunnable>,
+}
+
+/// The runnable signal of a group's queue, and what the group knows of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct GroupRunnable {
+    /// `avg.runnable_avg` of the group's own `cfs_rq`.
+    pub own: u64,
+    /// `tg_runnable_avg_contrib` of that `cfs_rq`.
+    pub contrib: u64,
+    /// `tg->runnable_avg`.
+    pub tg_runnable_avg: i64,
 }
 
 /// Sums of a `cfs_rq`. All but the count leave the running entity out.
@@ -119,6 +132,7 @@ impl Probe {
             queued: fields.number::<u8>(&named("on"))? != 0,
             // Kernels without delayed dequeue have no such field.
             delayed: fields.number::<u8>(&named("sd")).is_some_and(|delayed| delayed != 0),
+            weight: fields.number("hw"),
             sums: sums(fields, ["z", "a", "w", "n"]),
             clock: fields.number("c"),
             group: group(fields),
@@ -131,7 +145,7 @@ impl Probe {
     /// The previous task of a `sched_switch`: the fields about queues and groups are the next task's.
     pub(super) fn of_prev(fields: Fields<'_>) -> Option<Probe> {
         let probe = Probe::of(Point::Prev, "p", fields)?;
-        Some(Probe { sums: None, group: None, address: None, load: None, queue_load: None, ..probe })
+        Some(Probe { weight: None, sums: None, group: None, address: None, load: None, queue_load: None, ..probe })
     }
 }
 
@@ -152,17 +166,29 @@ fn group(fields: Fields<'_>) -> Option<GroupEntity> {
     // The root group has no entity: its weight is printed as 0.
     let weight = fields.number("gw").filter(|weight| *weight > 0)?;
     Some(GroupEntity {
-        vruntime: fields.number("gv")?,
-        deadline: fields.number("gd")?,
-        lag: fields.number("gl")?,
-        slice: fields.number("gs")?,
+        state: group_state(fields),
         exec_start: fields.number("ge"),
         weight,
         sums: sums(fields, ["gz", "ga", "gq", "gn"]),
         load: fields.number("la")?,
         contrib: fields.number("lc")?,
         tg_load_avg: fields.number("ta")?,
+        runnable: group_runnable(fields),
     })
+}
+
+fn group_state(fields: Fields<'_>) -> Option<TaskState> {
+    Some(TaskState {
+        vruntime: Vruntime(fields.number("gv")?),
+        deadline: Vruntime(fields.number("gd")?),
+        vlag: fields.number("gl")?,
+        slice: fields.number("gs")?,
+    })
+}
+
+fn group_runnable(fields: Fields<'_>) -> Option<GroupRunnable> {
+    let (own, contrib) = (fields.number("ra")?, fields.number("rc")?);
+    Some(GroupRunnable { own, contrib, tg_runnable_avg: fields.number("tr")? })
 }
 
 fn sums(fields: Fields<'_>, [zero, sum, weight, count]: [&str; 4]) -> Option<Sums> {

@@ -31,7 +31,7 @@ impl Queues {
             return self.throttle_cfs_rq(rq, now);
         }
         let slice = sched_cfs_bandwidth_slice(&self.config);
-        if !self.pools.__assign_cfs_rq_runtime(q, &self.config, slice, now) && q.curr.is_some() {
+        if !self.pools.__assign_cfs_rq_runtime(q, &self.config, slice, now) && q.h_curr.is_some() {
             self.resched_curr(rq);
             if self.is_recording() {
                 self.explain_runtime_over(rq, now);
@@ -53,7 +53,7 @@ impl Queues {
     /// `check_enqueue_throttle`: the first entity arrives on a queue whose group has no runtime left.
     #[inline(never)]
     pub fn check_enqueue_throttle(&mut self, rq: usize, now: Nanos) {
-        if self.arena.rqs[rq].curr.is_some() || self.arena.rqs[rq].throttled {
+        if self.arena.rqs[rq].h_curr.is_some() || self.arena.rqs[rq].throttled {
             return;
         }
         self.account_cfs_rq_runtime(rq, 0, now);
@@ -66,7 +66,7 @@ impl Queues {
     fn throttle_cfs_rq(&mut self, rq: usize, now: Nanos) -> bool {
         let rules = &self.config.rules;
         let q = &mut self.arena.rqs[rq];
-        let whole = rules.throttles_at_once() && q.running(&self.arena.entities).is_some();
+        let whole = rules.throttles_at_once() && q.h_curr.some().is_some_and(|curr| self.arena.entities[curr].on_rq);
         let target = if whole { sched_cfs_bandwidth_slice(&self.config) } else { 1 };
         if rules.throttle_borrows && self.pools.__assign_cfs_rq_runtime(q, &self.config, target, now) {
             return false;
