@@ -60,6 +60,8 @@ WORKLOADS = {
 SESSIONS = {
     "hogs-autogroup": f"setsid timeout 3 {HOG} & for i in 1 2; do timeout 3 {HOG} & done; "
     "setsid stress-ng --nanosleep 2 -t 2 & setsid stress-ng --cpu 2 -t 2; wait",
+    "niced-autogroup": f"for n in 0 5 10; do timeout 4 nice -n $n {HOG} & "
+    f'setsid sh -c "timeout 4 nice -n $n {HOG} & timeout 4 nice -n 3 {HOG} & wait" & done; wait',
     "hackbench-autogroup": f"setsid timeout 3 {HOG} & setsid hackbench -g {{cpus}} -l 40 & hackbench -g 1 -l 20; wait",
 }
 """Each session a group of its own, beside tasks of no session."""

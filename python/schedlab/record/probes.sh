@@ -4,7 +4,8 @@
 #
 # Every probe of a task prints its pid (p), vruntime (v), deadline (d), lag (l), whether it is on a queue (on), delayed
 # (sd, from 6.12 on), its slice (s), its runqueue's zero point (z), weighted sum (a), weight (w) and number of tasks (n), and, where the
-# runqueue's lock is held, the clock (c, `clock_task`) by which the kernel charges and ages there.
+# runqueue's lock is held, the clock (c, `clock_task`) by which the kernel charges and ages there. From 7.3 on tasks of all groups compete
+# on the CPU's own queue, with a weight of their own (hw): that queue is read, and its number of tasks.
 
 define() { echo "$1" 2>/dev/null >>dynamic_events; } 2>/dev/null
 
@@ -26,7 +27,8 @@ task() { # PREFIX OBJECT
 }
 
 queue() { # OBJECT
-	echo "z=$1->se.cfs_rq->$zero:u64 a=$1->se.cfs_rq->$sum:s64 w=$1->se.cfs_rq->$weight:u64 n=$1->se.cfs_rq->$count:u32"
+	queue="$1->se.cfs_rq->${flat:+rq->cfs.}"
+	echo "z=$queue$zero:u64 a=$queue$sum:s64 w=$queue$weight:u64 n=$queue$count:u32 ${flat:+hw=$1->se.h_load.weight:u64}"
 }
 
 clock() { echo "c=$1->se.cfs_rq->rq->clock_task:u64"; } # OBJECT
@@ -37,6 +39,7 @@ clock() { echo "c=$1->se.cfs_rq->rq->clock_task:u64"; } # OBJECT
 group() { # OBJECT
 	[ "$groups" ] || return
 	parent="$1->se.parent"
+	[ "$flat" ] && echo "tg=$1->sched_task_group:x64 gw=$parent->load.weight:u64 la=$1->se.cfs_rq->avg.load_avg:u64 lc=$1->se.cfs_rq->tg_load_avg_contrib:u64 ta=$1->se.cfs_rq->tg->load_avg.counter:s64 ra=$1->se.cfs_rq->avg.runnable_avg:u64 rc=$1->se.cfs_rq->tg_runnable_avg_contrib:u64 tr=$1->se.cfs_rq->tg->runnable_avg.counter:s64" && return
 	echo "tg=$1->sched_task_group:x64 gv=$parent->vruntime:u64 gd=$parent->deadline:u64 gl=$parent->vlag:s64 gon=$parent->on_rq:u8 ${delayed:+gsd=$parent->sched_delayed:u8} gs=$parent->slice:u64 gw=$parent->load.weight:u64 gz=$parent->cfs_rq->$zero:u64 ga=$parent->cfs_rq->$sum:s64 gq=$parent->cfs_rq->$weight:u64 gn=$parent->cfs_rq->$count:u32 la=$1->se.cfs_rq->avg.load_avg:u64 lc=$1->se.cfs_rq->tg_load_avg_contrib:u64 ta=$1->se.cfs_rq->tg->load_avg.counter:s64"
 }
 
@@ -75,6 +78,8 @@ zero=$(first_known "p->se.cfs_rq" zero_vruntime min_vruntime)
 sum=$(first_known "p->se.cfs_rq" sum_w_vruntime avg_vruntime)
 weight=$(first_known "p->se.cfs_rq" sum_weight avg_load)
 count=$(first_known "p->se.cfs_rq" nr_queued nr_running)
+flat=
+known "p->se.h_load.weight:u64" && flat=yes && count=h_nr_queued
 
 define "t:e/rt sched_stat_runtime $(task '' tsk) $(queue tsk) $(clock tsk)"
 define "t:e/wk sched_wakeup $(task '' p) $(queue p) $(clock p) $(group p)"
