@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use schedlab_model::{CpuId, Nanos};
 use schedlab_trace::Sink;
 
-use super::segment::core_changed;
+use super::rate::core_changed;
 use super::state::Kernel;
 use crate::machine::{Activity, Machine};
 use crate::run::{Run, Source};

@@ -1,11 +1,8 @@
 //! When what a CPU executes ends: pending overhead, resched flags and the segment's own rest.
 
-use std::sync::Arc;
-
 use schedlab_model::{CpuId, Nanos};
 use schedlab_trace::Sink;
 
-use super::memory::share_memory;
 use super::state::Kernel;
 use crate::machine::{Activity, Machine, Mode};
 use crate::run::{Run, Source};
@@ -91,28 +88,5 @@ pub fn poll_lock<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &Kern
     c.progress(run.now);
     if let Some(cost) = c.wall(c.segment.cost_left) {
         run.set_event(kernel.id, Source::Segment, cpu, run.now + cost);
-    }
-}
-
-/// The CPU became busy or idle, which changes the rate of its core's other threads, too.
-pub fn core_changed<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId, busy: bool) {
-    if let Some(threads) = machine.core_changed(cpu, busy, run.now) {
-        settle_others(run, machine, kernel, cpu, threads);
-        if machine.waits_for_memory() {
-            share_memory(run, machine, kernel, cpu);
-        }
-    }
-}
-
-#[inline(never)]
-fn settle_others<S: Sink>(
-    run: &mut Run<S>,
-    machine: &mut Machine,
-    kernel: &mut Kernel,
-    cpu: CpuId,
-    threads: Arc<[CpuId]>,
-) {
-    for thread in threads.iter().copied().filter(|thread| *thread != cpu) {
-        settle(run, machine, kernel, thread);
     }
 }

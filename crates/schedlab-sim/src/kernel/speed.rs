@@ -4,7 +4,7 @@ use schedlab_model::CpuId;
 use schedlab_trace::Sink;
 
 use super::idle::{plan_halt, resume_poll};
-use super::memory::share_memory;
+use super::rate::share_memory;
 use super::segment::{poll_lock, settle};
 use super::state::Kernel;
 use crate::machine::{Activity, Machine};

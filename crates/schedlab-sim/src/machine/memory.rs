@@ -5,27 +5,27 @@
 //! core have the buffers for outstanding lines in common, so together they want no more than one does.
 //! Left out: reads and writes that differ in what they cost, the latency that rises before the limit is reached, caches, channels.
 
-use schedlab_model::{CpuId, Nanos};
+use schedlab_model::CpuId;
 use schedlab_spec::RunSpec;
 
 use super::cpu::FULL_SPEED;
-use super::state::Machine;
 
 /// The CPUs that wait for memory, and what there is to divide.
 #[derive(Debug)]
 pub struct MemoryBandwidth {
     /// Of a node's memory, in 1/1024 of what one CPU gets alone.
-    node: u64,
+    pub(super) node: u64,
     /// Of that, to other nodes.
-    remote: u64,
-    waiting: Vec<Waiting>,
+    pub(super) remote: u64,
+    pub(super) waiting: Vec<Waiting>,
 }
 
+/// A CPU that waits for memory.
 #[derive(Clone, Copy, Debug)]
-struct Waiting {
-    cpu: CpuId,
+pub struct Waiting {
+    pub(super) cpu: CpuId,
     /// The first CPU of the node whose memory it waits for.
-    home: CpuId,
+    pub(super) home: CpuId,
 }
 
 impl MemoryBandwidth {
@@ -37,75 +37,8 @@ impl MemoryBandwidth {
     }
 }
 
-impl Machine {
-    /// Whether any CPU waits for memory that it shares.
-    pub fn waits_for_memory(&self) -> bool {
-        self.memory.as_ref().is_some_and(|memory| !memory.waiting.is_empty())
-    }
-
-    /// The CPU begins to wait for the memory of the node of CPU `home`. Whether shares have to be found anew.
-    pub fn begin_stream(&mut self, cpu: CpuId, home: CpuId) -> bool {
-        let home = self.preset.topology.node(home).lowest().unwrap_or(home);
-        let Some(memory) = &mut self.memory else { return false };
-        memory.waiting.push(Waiting { cpu, home });
-        true
-    }
-
-    /// The CPU waits for memory no longer. Whether shares have to be found anew.
-    pub fn end_stream(&mut self, cpu: CpuId) -> bool {
-        let Some(memory) = &mut self.memory else { return false };
-        memory.waiting.retain(|waiting| waiting.cpu != cpu);
-        let c = &mut self.cpus[cpu.index()];
-        c.memory_rate = u32::MAX;
-        c.update_rate();
-        true
-    }
-
-    /// Divides the bandwidth anew; adds the CPUs whose rate it changes. They are accounted up to now, and the end of what they
-    /// execute has to be found anew.
-    pub fn share_memory(&mut self, now: Nanos, changed: &mut Vec<CpuId>) {
-        let Some(memory) = &self.memory else { return };
-        let mut homes: Vec<CpuId> = memory.waiting.iter().map(|waiting| waiting.home).collect();
-        homes.sort_unstable();
-        homes.dedup();
-        let mut rates: Vec<(CpuId, u32)> = Vec::with_capacity(memory.waiting.len());
-        for home in homes {
-            let of_node = memory.waiting.iter().filter(|waiting| waiting.home == home);
-            let (near, far): (Vec<CpuId>, Vec<CpuId>) = of_node
-                .map(|waiting| waiting.cpu)
-                .partition(|cpu| self.preset.topology.node(*cpu).lowest() == Some(home));
-            let wants = |cpu: &CpuId| self.wants_of_memory(*cpu);
-            let link = max_min_share(memory.remote, far.iter().map(wants).collect());
-            let both = near.iter().map(wants).chain(far.iter().map(|cpu| wants(cpu).min(link))).collect();
-            let share = max_min_share(memory.node, both);
-            rates.extend(near.iter().map(|cpu| (*cpu, wants(cpu).min(share))));
-            rates.extend(far.iter().map(|cpu| (*cpu, wants(cpu).min(link).min(share))));
-        }
-        for (cpu, rate) in rates {
-            let c = &mut self.cpus[cpu.index()];
-            if c.memory_rate != rate {
-                c.progress(now);
-                c.memory_rate = rate;
-                c.update_rate();
-                changed.push(cpu);
-            }
-        }
-    }
-
-    /// In 1/1024 of what one CPU gets alone.
-    fn wants_of_memory(&self, cpu: CpuId) -> u32 {
-        let waits = |cpu: &&CpuId| self.memory.iter().any(|memory| memory.waiting.iter().any(|w| w.cpu == **cpu));
-        let threads = match self.threads_of(cpu) {
-            [_] => 1,
-            threads => threads.iter().filter(waits).count().max(1) as u32,
-        };
-        let c = &self.cpus[cpu.index()];
-        c.core_rate.min(c.speed / threads)
-    }
-}
-
 /// The most that any of those that want so much gets, above 0; `u32::MAX` if all get what they want.
-fn max_min_share(there_is: u64, mut wants: Vec<u32>) -> u32 {
+pub(super) fn max_min_share(there_is: u64, mut wants: Vec<u32>) -> u32 {
     wants.sort_unstable();
     let mut left = there_is;
     for (index, want) in wants.iter().enumerate() {

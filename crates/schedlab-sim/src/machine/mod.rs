@@ -17,6 +17,7 @@ mod lock;
 mod memory;
 mod menu;
 mod segment;
+mod share_memory;
 mod state;
 pub mod touched;
 

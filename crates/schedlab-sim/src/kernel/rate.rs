@@ -1,4 +1,6 @@
-//! Tasks that wait for memory: what they execute ends later or sooner when others begin or end to.
+//! CPUs whose rate others change: the threads of a core, and CPUs that wait for memory. What they execute ends later or sooner.
+
+use std::sync::Arc;
 
 use schedlab_model::{CpuId, TaskId};
 use schedlab_trace::Sink;
@@ -30,5 +32,28 @@ pub fn share_memory<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &m
     machine.share_memory(run.now, &mut changed);
     for other in changed.into_iter().filter(|changed| *changed != cpu) {
         settle(run, machine, kernel, other);
+    }
+}
+
+/// The CPU became busy or idle, which changes the rate of its core's other threads, too.
+pub fn core_changed<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId, busy: bool) {
+    if let Some(threads) = machine.core_changed(cpu, busy, run.now) {
+        settle_others(run, machine, kernel, cpu, threads);
+        if machine.waits_for_memory() {
+            share_memory(run, machine, kernel, cpu);
+        }
+    }
+}
+
+#[inline(never)]
+fn settle_others<S: Sink>(
+    run: &mut Run<S>,
+    machine: &mut Machine,
+    kernel: &mut Kernel,
+    cpu: CpuId,
+    threads: Arc<[CpuId]>,
+) {
+    for thread in threads.iter().copied().filter(|thread| *thread != cpu) {
+        settle(run, machine, kernel, thread);
     }
 }
