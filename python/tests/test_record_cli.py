@@ -163,6 +163,7 @@ BAD = [
     ),
     (["--kernel", "image", "--", "true 'x"], 2, ["is not a valid shell command"]),
     (["--kernel", "image", "--cpus", "0", "--", "true"], 2, ["whole number"]),
+    (["--kernel", "running", "--check-points", "--", "true"], 2, ["--check-points is not supported"]),
     (["--kernel", "running", "--cpus", "2", "--", "true"], 2, ["--cpus is not supported for the running kernel"]),
     (["--kernel", "image", "--out", "t.nothing", "--", "true"], 2, ["no trace format has this suffix"]),
 ]

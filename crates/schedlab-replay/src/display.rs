@@ -4,8 +4,8 @@ use std::fmt;
 
 use crate::inputs::InputGroup;
 use crate::report::{
-    BalanceMiss, BalanceReport, Disagreement, Part, PlacementMiss, PlacementReport, Report, Score, StateMiss,
-    StateScores, Unexplained,
+    BalanceMiss, BalanceReport, Delays, Disagreement, Part, PlacementMiss, PlacementReport, Report, ReschedMiss,
+    ReschedReport, Score, StateMiss, StateScores, Unexplained,
 };
 
 impl fmt::Display for Report {
@@ -25,6 +25,7 @@ impl fmt::Display for Report {
         line(f, "  never preempt", &self.baselines.never_preempts)?;
         placements(&self.placements, f)?;
         balances(&self.balances, f)?;
+        resched(&self.resched, f)?;
         foot(self, f)?;
         self.disagreements.iter().try_for_each(|disagreement| disagreement.fmt(f))
     }
@@ -88,6 +89,33 @@ fn placements(report: &PlacementReport, f: &mut fmt::Formatter<'_>) -> fmt::Resu
     for miss in &report.disagreements {
         let PlacementMiss { time_ns, pid, kind, kernel, model, rule, .. } = miss;
         writeln!(f, "  {:.6} {kind} of {pid}: kernel CPU {kernel}, model CPU {model} ({rule})", *time_ns as f64 / 1e9)?;
+    }
+    Ok(())
+}
+
+fn resched(report: &ReschedReport, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let unjudged: u64 = report.unjudged.iter().map(|part| part.count).sum();
+    let (Some(model), true) = (report.model, report.all.decisions + unjudged > 0) else { return Ok(()) };
+    writeln!(f, "  requests to reschedule, preempt={model}")?;
+    line(f, "honoured as predicted", &report.all)?;
+    let us = |delays: &Delays| {
+        let [p50, p99, max] = [delays.p50_ns, delays.p99_ns, delays.max_ns].map(|ns| ns as f64 / 1e3);
+        format!("{p50:.1} {p99:.1} {max:.1}")
+    };
+    for place in &report.places {
+        line(f, &format!("  {}", place.name), &place.score)?;
+        let Some(recorded) = &place.recorded else { continue };
+        let predicted = place.predicted.as_ref().map_or_else(|| "not shown".to_owned(), us);
+        writeln!(f, "    delay, p50 p99 max in us: predicted {predicted}, recorded {}", us(recorded))?;
+    }
+    for part in &report.unjudged {
+        writeln!(f, "  {} requests not judged: {}", part.count, part.reason)?;
+    }
+    for miss in &report.disagreements {
+        let ReschedMiss { time_ns, cpu, requested_ns, lazy, kernel, model } = miss;
+        let kind = if *lazy { "lazy" } else { "full" };
+        let (time, requested) = (*time_ns as f64 / 1e9, *requested_ns as f64 / 1e9);
+        writeln!(f, "  {time:.6} CPU {cpu}, {kind} request of {requested:.6}: kernel {kernel}, model {model}")?;
     }
     Ok(())
 }

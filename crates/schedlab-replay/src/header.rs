@@ -117,10 +117,16 @@ fn chosen(line: &str) -> Option<PreemptModel> {
     }
 }
 
+/// The tick's period.
+#[must_use]
+pub fn tick_period(header: &Header) -> Nanos {
+    SEC / u64::from(hz(header).unwrap_or(HZ))
+}
+
 /// The tick period, if the recorded kernel had HRTICK on, so that a timer interrupt may be either.
 fn tick_beside_hrtick(header: &Header) -> Option<Nanos> {
     let on = features(header).split_ascii_whitespace().any(|word| word == "HRTICK");
-    on.then(|| SEC / u64::from(hz(header).unwrap_or(HZ)))
+    on.then(|| tick_period(header))
 }
 
 /// Whether `update_curr` of the recorded kernel asks for a reschedule at the end of a slice before it emits the run time (6.6 to

@@ -35,6 +35,7 @@ mod operation;
 mod placement;
 mod reader;
 mod report;
+mod resched;
 mod summary;
 mod tally;
 mod topology;
@@ -45,9 +46,9 @@ pub use display::matrix_table;
 pub use header::row_of;
 pub use inputs::{InputCount, InputGroup, InputKind};
 pub use report::{
-    BalanceBaselines, BalanceMiss, BalanceReport, Baselines, Disagreement, LookCount, Part, PlacementBaselines,
-    PlacementMiss, PlacementReport, Queued, Report, Score, StateMiss, StateScores, StepMiss, TaskCounts, TraceInfo,
-    Unexplained, Unjudgeable, VruntimeSteps,
+    BalanceBaselines, BalanceMiss, BalanceReport, Baselines, Delays, Disagreement, LookCount, Part, PlacementBaselines,
+    PlacementMiss, PlacementReport, Queued, Report, ReschedMiss, ReschedPlace, ReschedReport, Score, StateMiss,
+    StateScores, StepMiss, TaskCounts, TraceInfo, Unexplained, Unjudgeable, VruntimeSteps,
 };
 pub use trace::LookAhead;
 
@@ -66,6 +67,7 @@ use model::Model;
 use operation::Input;
 use placement::Placements;
 use reader::Reader;
+use resched::Resched;
 use tally::Tally;
 use topology::Machine;
 use trace::Window;
@@ -124,6 +126,7 @@ pub fn replay_rows(
         .collect();
     let mut asking = options.explain.clone().map(Asking::new);
     let mut reader = Reader::new(kernel(&header));
+    let mut resched = Resched::new(&header, from, options.disagreements);
     while let Some(entry) = match first.take() {
         Some(entry) => Some(entry),
         None => window.next()?,
@@ -131,7 +134,9 @@ pub fn replay_rows(
         if let (Some(asking), Some((row, _))) = (&mut asking, rows.first()) {
             asking.reach(row.model(), entry.time, &window);
         }
+        resched.record(&entry, &reader);
         for operation in reader.read(&entry, &window) {
+            resched.operation(&entry, &operation);
             let input = Input { time: entry.time, cpu: entry.cpu, operation };
             for (row, _) in &mut rows {
                 row.apply(&input);
@@ -144,6 +149,8 @@ pub fn replay_rows(
     let missing = window.missing(&header, reader.unannounced());
     let mut reports: Vec<Report> =
         rows.into_iter().map(|(row, refused)| finish(row, refused, &missing, &header, &window, options)).collect();
+    let resched = resched.report();
+    reports.iter_mut().for_each(|report| report.resched = resched.clone());
     if let Some(report) = reports.first_mut() {
         report.explanation = asking.map(|asking| asking.end(&window));
     }

@@ -49,6 +49,8 @@ pub struct Report {
     pub placements: PlacementReport,
     /// What balancing passes pulled, and from where.
     pub balances: BalanceReport,
+    /// Where requests to reschedule were honoured, by the recorded preemption model: the same under every row.
+    pub resched: ReschedReport,
     /// The model's vruntime against the printed one.
     pub vruntime: VruntimeSteps,
     /// The model's state against probes (EEVDF rows).
@@ -267,6 +269,69 @@ pub struct BalanceMiss {
     pub failed: u32,
     /// The tasks of each CPU, the least recently run first, with its averages.
     pub queues: Vec<String>,
+}
+
+/// Requests to reschedule, each from its first record to its switch. Both are judged by the preemption model of the recorded kernel.
+#[derive(Clone, Default, Serialize, Debug)]
+pub struct ReschedReport {
+    /// Those that ended where the model says, among all that could be judged.
+    #[serde(flatten)]
+    pub all: Score,
+    /// The model; without one nothing is judged.
+    pub model: Option<&'static str>,
+    /// The trace shows the entries and returns of system calls.
+    pub calls_recorded: bool,
+    /// By the check point that honours them.
+    pub places: Vec<ReschedPlace>,
+    /// Requests that cannot be judged, by reason.
+    pub unjudged: Vec<Unjudgeable>,
+    /// Requests in the warm-up.
+    pub in_warm_up: u64,
+    /// The first that differ.
+    pub disagreements: Vec<ReschedMiss>,
+}
+
+/// Requests that one kind of check point honours.
+#[derive(Clone, Serialize, Debug)]
+pub struct ReschedPlace {
+    /// The check point.
+    pub name: &'static str,
+    /// How many ended there.
+    pub score: Score,
+    /// From the request to the check point, where a record or the tick's period shows that.
+    pub predicted: Option<Delays>,
+    /// From the request to the switch.
+    pub recorded: Option<Delays>,
+}
+
+/// Nearest-rank quantiles of a time.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Debug)]
+pub struct Delays {
+    /// How many.
+    pub count: u64,
+    /// The median.
+    pub p50_ns: Nanos,
+    /// The 99% quantile.
+    pub p99_ns: Nanos,
+    /// The longest.
+    pub max_ns: Nanos,
+}
+
+/// A request that did not end where the model says.
+#[derive(Clone, Serialize, Debug)]
+pub struct ReschedMiss {
+    /// When that showed.
+    pub time_ns: Nanos,
+    /// Where.
+    pub cpu: u32,
+    /// When it was made.
+    pub requested_ns: Nanos,
+    /// It was a lazy one.
+    pub lazy: bool,
+    /// What the kernel did.
+    pub kernel: String,
+    /// What the model says.
+    pub model: String,
 }
 
 /// Growth of vruntime between two records of a task.

@@ -9,8 +9,8 @@ use crate::count::Count;
 use crate::decision::{DecisionKind, Unjudged};
 use crate::placement::Placements;
 use crate::report::{
-    BalanceBaselines, BalanceReport, Baselines, Part, PlacementBaselines, PlacementReport, Report, Score, StateScores,
-    TaskCounts, TraceInfo, Unexplained, Unjudgeable, VruntimeSteps,
+    BalanceBaselines, BalanceReport, Baselines, Part, PlacementBaselines, PlacementReport, Report, ReschedReport,
+    Score, StateScores, TaskCounts, TraceInfo, Unexplained, Unjudgeable, VruntimeSteps,
 };
 use crate::tally::{Field, Tally};
 
@@ -70,6 +70,7 @@ impl Report {
             baselines,
             placements: PlacementReport::default(),
             balances: BalanceReport::default(),
+            resched: ReschedReport::default(),
             vruntime: VruntimeSteps {
                 compared: tally.steps.compared,
                 equal: tally.steps.equal,

@@ -30,6 +30,11 @@ def record(p: argparse.ArgumentParser) -> None:
     )
     p.add_argument("--append", default="", metavar="WORDS", help="additional parameters for the kernel's command line")
     p.add_argument("--autogroup", action="store_true", help="enable autogroup in the guest")
+    p.add_argument(
+        "--check-points",
+        action="store_true",
+        help="record system calls and __cond_resched, for replay's delays of requests to reschedule",
+    )
     p.add_argument("--chaos", type=values.natural, metavar="SEED", help="record a random load made from SEED instead")
     p.add_argument("workload", nargs="*", metavar="WORKLOAD", help="after --: a command, or one shell command line")
 

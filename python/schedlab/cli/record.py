@@ -38,6 +38,8 @@ def _order(options: Options) -> Order:
         raise InputError("--cpus is not supported for the running kernel", hint="omit --cpus")
     if kernel == "running" and options.smp is not None:
         raise InputError("--smp is not supported for the running kernel", hint="omit --smp")
+    if kernel == "running" and options.check_points:
+        raise InputError("--check-points is not supported for the running kernel", hint="omit --check-points")
     cpus = options.cpus or 1
     if (options.chaos is None) == (not options.workload):
         raise InputError("record takes either WORKLOAD or --chaos SEED", hint="schedlab record --help has examples")
@@ -55,4 +57,5 @@ def _order(options: Options) -> Order:
         append=options.append,
         smp=options.smp,
         autogroup=options.autogroup,
+        check_points=options.check_points,
     )

@@ -24,3 +24,6 @@ CALLS = (
 
 EVENTS = (*(f"sched/{name}" for name in SCHED), *(f"syscalls/sys_enter_{name}" for name in CALLS))
 """Paths below `events/` of tracefs. The scheduler's must be there; a kernel may lack a system call."""
+
+CHECK_POINTS = ("raw_syscalls/sys_enter", "raw_syscalls/sys_exit")
+"""They show kernel mode, and the return to user mode, where a request to reschedule is honoured."""

@@ -24,8 +24,10 @@ echo 0 >options/overwrite
 echo "$BUFFER_KB" >buffer_size_kb || { say failed: no memory for the trace buffer; poweroff -f; }
 if [ "$PROBES" = 1 ]; then
 	sh /schedlab/probes $GROUP_PROBES && say with probes
-	[ -d events/e ] && echo 1 >events/e/enable
 fi
+# Absent where the preemption model has no such points.
+[ "$CHECK_POINTS" = 1 ] && echo 'p:e/cr __cond_resched' >>dynamic_events
+[ -d events/e ] && echo 1 >events/e/enable
 for event in $EVENTS; do
 	[ -d "events/$event" ] && echo 1 >"events/$event/enable" || say "no event $event"
 done

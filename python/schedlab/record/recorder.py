@@ -16,7 +16,7 @@ from schedlab.errors import OutputError, RunError, reason
 from schedlab.guests import initramfs, kernels, programs
 from schedlab.guests.qemu import Machine, boot
 from schedlab.record import offsets, running
-from schedlab.record.events import EVENTS
+from schedlab.record.events import CHECK_POINTS, EVENTS
 from schedlab.record.text import Whole, whole
 
 HERE = Path(__file__).parent
@@ -42,6 +42,8 @@ class Order:
     """The arrangement of the guest's CPUs, in QEMU's words; the default is one core each under one cache."""
     autogroup: bool = False
     """Whether autogroup is enabled, which is the default of Debian's kernels."""
+    check_points: bool = False
+    """Whether system calls are recorded, and by a probe the points at which the kernel offers to reschedule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,8 @@ def _texts(order: Order, line: str, image: Path) -> dict[str, str]:
         "PROBES": int(order.probes),
         "GROUP_PROBES": "groups" if order.autogroup else "",
         "RECORDS": order.records + HEADER_LINES if order.records else 0,
-        "EVENTS": f'"{" ".join(EVENTS)}"',
+        "EVENTS": f'"{" ".join((*EVENTS, *CHECK_POINTS) if order.check_points else EVENTS)}"',
+        "CHECK_POINTS": int(order.check_points),
     }
     return {
         "init": (HERE / "init.sh").read_text(),

@@ -9,6 +9,7 @@ from typing import Any
 from schedlab.render.explanation import why_lines
 from schedlab.render.grid import WIDTH, columns
 from schedlab.render.queue import task
+from schedlab.render.resched import resched
 
 REPLAY_SCHEMA = "schedlab.replay/2"
 
@@ -27,6 +28,7 @@ def report(trace: str, r: Report, *, state: bool = False) -> str:
         _scores(r),
         *_placements(r["placements"]),
         *_balances(r["balances"]),
+        *resched(r.get("resched")),
         "\n".join(_remarks(r)),
     ]
     blocks += [_states(r["state"])] if state else []

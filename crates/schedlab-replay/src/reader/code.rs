@@ -119,7 +119,7 @@ impl Reader {
 
     /// Whether a record is that of an interrupt which found preemption disabled: its preempt count is higher than that of other
     /// records of its kind.
-    fn interrupts_atomic(&self, entry: &Entry) -> bool {
+    pub fn interrupts_atomic(&self, entry: &Entry) -> bool {
         let depth = interrupt_kind(entry).and_then(|kind| self.irq_depth[kind as usize]);
         depth.zip(entry.depth()).is_some_and(|(least, depth)| depth > least)
     }

@@ -239,7 +239,13 @@ impl Reader {
                 self.push(Operation::CpuAverages { cpu, averages, capacity });
             }
             What::Lost => self.lost(),
-            What::Clock { .. } | What::CfsRqLoad { .. } | What::Other | What::Event(_) => {}
+            What::Clock { .. }
+            | What::CfsRqLoad { .. }
+            | What::EnterCall
+            | What::LeaveCall
+            | What::ReschedPoint
+            | What::Other
+            | What::Event(_) => {}
         }
     }
 

@@ -34,6 +34,12 @@ pub enum What {
     Yield,
     /// The task enters `setsid`.
     Setsid,
+    /// The task enters a system call that changes no attributes (`raw_syscalls`).
+    EnterCall,
+    /// The task returns from a system call.
+    LeaveCall,
+    /// A probe at `__cond_resched`, where kernel code offers to reschedule.
+    ReschedPoint,
     /// The hrtick timer fired.
     Hrtick,
     /// A simulated task is about to start.
@@ -154,6 +160,16 @@ impl Entry {
         )
     }
 
+    /// Whether it is the entry of a system call or the return from one.
+    pub fn is_system_call(&self) -> bool {
+        matches!(self.what, What::EnterCall | What::LeaveCall)
+    }
+
+    /// Whether it was emitted in task context where preemption is enabled: entry of a call, return from one, `__cond_resched`.
+    pub fn is_check_point(&self) -> bool {
+        self.is_system_call() || matches!(self.what, What::ReschedPoint)
+    }
+
     /// Whether need-resched was set on the CPU, lazy or not.
     pub fn flag(&self) -> bool {
         self.flags.need_resched() || self.flags.need_resched_lazy()
@@ -196,6 +212,9 @@ fn other(name: &str, fields: Fields<'_>, caller: Pid) -> Option<What> {
         };
     }
     match name {
+        "sys_enter" => Some(What::EnterCall),
+        "sys_exit" => Some(What::LeaveCall),
+        "cr" => Some(What::ReschedPoint),
         "ht" => Some(What::Hrtick),
         "start" => start(fields).map(What::Start),
         "sa" => SchedChange::of_setscheduler_probe(fields).map(What::Change),
