@@ -83,6 +83,26 @@ def test_a_recording_is_a_trace_with_its_origin(cli: Cli) -> None:
     assert main(["replay", "t.ftrace"]) == 0
 
 
+@pytest.mark.parametrize(
+    ("emulation", "words"),
+    [
+        ("counted", ["-accel tcg,thread=single -icount shift=1,sleep=off"]),
+        ("turns", ["-accel tcg,thread=single -cpu"]),
+        (None, ["-accel tcg,thread=multi"]),
+    ],
+)
+def test_several_cpus_run_as_ordered(
+    emulation: str | None, words: list[str], cli: Cli, here: Callable[..., None]
+) -> None:
+    here("qemu-system-x86_64", f'echo "$*" >arguments; {GOOD}')
+    ordered = ["--emulation", emulation] if emulation else []
+    smp = ["--cpus", "4", "--smp", "sockets=2,cores=1,threads=2", "--nodes", "2"]
+    assert cli("--kernel", "image", *smp, *ordered, "--out", "t.ftrace", "--", "true")[0] == 0
+    arguments = Path("arguments").read_text()
+    for word in [*words, "-smp 4,sockets=2,cores=1,threads=2", "node,nodeid=1,memdev=m1,cpus=2-3"]:
+        assert word in arguments
+
+
 def test_the_suffix_chooses_the_format(cli: Cli) -> None:
     assert cli("--kernel", "image", "--out", "t.dat", "--", "true")[0] == 0
     assert Path("t.dat").read_bytes().startswith(b"\x17\x08\x44tracing")
@@ -165,6 +185,8 @@ BAD = [
     (["--kernel", "image", "--cpus", "0", "--", "true"], 2, ["whole number"]),
     (["--kernel", "running", "--check-points", "--", "true"], 2, ["--check-points is not supported"]),
     (["--kernel", "running", "--cpus", "2", "--", "true"], 2, ["--cpus is not supported for the running kernel"]),
+    (["--kernel", "running", "--nodes", "2", "--", "true"], 2, ["--nodes is not supported for the running kernel"]),
+    (["--kernel", "image", "--cpus", "4", "--nodes", "3", "--", "true"], 2, ["4 CPUs cannot be divided among 3 nodes"]),
     (["--kernel", "image", "--out", "t.nothing", "--", "true"], 2, ["no trace format has this suffix"]),
 ]
 

@@ -13,6 +13,7 @@ use crate::count::Count;
 use crate::model::Model;
 use crate::operation::Pass;
 use crate::report::BalanceMiss;
+use crate::trace::TaskAverages;
 
 /// The time after which a load average from before the trace has decayed to less than a thousandth (it halves in 32 ms).
 const LOADS_FORGOTTEN: Nanos = 345 * MSEC;
@@ -35,6 +36,8 @@ pub struct BalanceTally {
     pub kinds: BTreeMap<&'static str, Count>,
     /// Passes in which neither found one.
     pub quiet: u64,
+    /// The followed load averages of tasks that passes looked at, within 2 of the probed ones.
+    pub task_loads: Count,
     pub most_tasks: Count,
     pub never: Count,
     pub unjudged: BTreeMap<(&'static str, &'static str), u64>,
@@ -48,6 +51,14 @@ type Pulled = (Option<CpuId>, BTreeSet<Pid>);
 impl Balances {
     pub fn new(start: Nanos, warm_up: Nanos, limit: usize) -> Self {
         Balances { from: start + warm_up, limit, tally: BalanceTally::default() }
+    }
+
+    /// Adopts the averages of a task that the next pass looks at, and compares its load.
+    pub fn take_averages(&mut self, pid: Pid, src: CpuId, shown: &TaskAverages, model: &mut Model) {
+        let Some(task) = model.task(pid) else { return };
+        let followed = model.fair.entity(task).avg.load_avg;
+        self.tally.task_loads.add(model.now(), shown.load_avg.abs_diff(followed) <= 2);
+        model.take_task_averages(task, src, shown);
     }
 
     /// One pass.
@@ -81,6 +92,12 @@ impl Balances {
         if theirs.0.is_none() && ours.0.is_none() {
             self.tally.quiet += 1;
             return;
+        }
+        if pass.overlapped {
+            return self.leave("other CPUs changed their queues meanwhile", kind);
+        }
+        if pass.found && pass.src.is_none() && ours.0.is_some() && ours.1.is_empty() {
+            return self.leave("no record shows the CPU that it looked at", kind);
         }
         if !model.shows_averages() && now < self.from + LOADS_FORGOTTEN {
             return self.leave("it depends on loads from before the recording", kind);

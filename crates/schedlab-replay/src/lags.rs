@@ -117,6 +117,9 @@ impl Row {
             Operation::SchedBalanceRq(pass) => {
                 self.balances.pass(pass, input.time, &mut self.models[0].model, self.placements.kernel());
             }
+            Operation::TaskAverages { pid, src, averages } => {
+                self.balances.take_averages(*pid, *src, averages, &mut self.models[0].model);
+            }
             _ => self.placements.follow(input, &self.models[0].model),
         }
         std::mem::swap(&mut self.tally, &mut self.models[0].model.tally);

@@ -4,7 +4,7 @@ use schedlab_model::{CpuId, CpuMask, Nanos, Pid};
 use schedlab_policy::fair::CpuAverages;
 use schedlab_policy::{CpuIdle, FairPolicy, WakeKind};
 
-use crate::trace::{Address, CfsRqLoad, Probe, SelectState};
+use crate::trace::{Address, CfsRqLoad, Probe, SelectState, TaskAverages};
 
 /// An operation with the record that it was read from: one step of a model.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +40,7 @@ pub enum Operation {
     /// `detach_task`.
     Detach { pid: Pid, from: CpuId, to: CpuId },
     /// `attach_task`, with the preemption check.
-    Attach { pid: Pid, cpu: CpuId, flag: Flag },
+    Attach { pid: Pid, cpu: CpuId, first: Option<First>, flag: Flag },
     /// `sched_fork` or `task_fork_fair`; `certain`: at this time.
     Fork { cpu: CpuId, parent: Pid, child: Pid, certain: bool },
     /// The same for a task that a simulated trace starts without a parent.
@@ -79,6 +79,8 @@ pub enum Operation {
     SelectTaskRq(Select),
     /// The CPUs that a task may use.
     CpusAllowed { pid: Pid, allowed: CpuMask },
+    /// The averages of a task that waits on `src`, at which the pass that follows looks.
+    TaskAverages { pid: Pid, src: CpuId, averages: TaskAverages },
     /// The averages of a CPU's own queue, and the CPU's capacity.
     CpuAverages { cpu: CpuId, averages: CpuAverages, capacity: u64 },
     /// `sched_balance_rq`, from where it looks for the busiest group, and what it pulled.
@@ -201,6 +203,8 @@ pub struct Pass {
     pub moved: Tasks,
     /// It compared loads of tasks.
     pub loads: bool,
+    /// Tasks of the CPUs that are considered were queued, switched or moved while it went on.
+    pub overlapped: bool,
     /// The tick count.
     pub jiffies: Option<u64>,
 }

@@ -231,6 +231,8 @@ pub struct BalanceReport {
     pub kinds: Vec<Part>,
     /// Passes in which neither found an imbalance: not among the decisions.
     pub quiet: u64,
+    /// Load averages of the tasks that passes looked at, as followed, within 2 of the probed ones.
+    pub task_loads: Score,
     /// Simple rules on the same passes.
     pub baselines: BalanceBaselines,
     /// Passes that cannot be judged, by reason.

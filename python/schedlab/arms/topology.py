@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from schedlab.errors import ArmError, RunError
+from schedlab.guests.qemu import numa
 
 MOST_CPUS = 64
 """Emulating more CPUs takes too long."""
@@ -39,21 +40,7 @@ def smp(groups: Groups, count: int, memory_mb: int = 1024) -> tuple[str | None, 
             "QEMU cannot represent the topology of this machine: its parts differ in size", hint="see [topology]"
         )
     arrangement = f"sockets={sockets},dies={dies},cores={in_die},threads={threads}"
-    return arrangement, _nodes(len(groups["nodes"]), count, memory_mb)
-
-
-def _nodes(nodes: int, count: int, memory_mb: int) -> tuple[str, ...]:
-    if nodes == 1:
-        return ()
-    each = count // nodes
-    words: list[str] = []
-    for node in range(nodes):
-        first = node * each
-        # The remainder goes to the first node, because the parts must add up to the whole.
-        size = memory_mb // nodes + (memory_mb % nodes if node == 0 else 0)
-        words += ["-object", f"memory-backend-ram,id=m{node},size={size}M"]
-        words += ["-numa", f"node,nodeid={node},memdev=m{node},cpus={first}-{first + each - 1}"]
-    return tuple(words)
+    return arrangement, numa(len(groups["nodes"]), count, memory_mb)
 
 
 def verify(declared: Groups, found: Groups) -> None:

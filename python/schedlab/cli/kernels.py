@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from schedlab.cli import values
+from schedlab.guests.qemu import EMULATIONS
 
 
 def record(p: argparse.ArgumentParser) -> None:
@@ -17,6 +18,12 @@ def record(p: argparse.ArgumentParser) -> None:
     )
     p.add_argument("--cpus", type=values.positive, metavar="N", help="CPUs of the virtual machine (default: 1)")
     p.add_argument("--smp", metavar="WORDS", help="how QEMU arranges the CPUs: sockets=1,cores=2,threads=2")
+    p.add_argument("--nodes", type=values.positive, metavar="N", help="NUMA nodes of equal size (default: 1)")
+    p.add_argument(
+        "--emulation",
+        choices=tuple(EMULATIONS),
+        help="a host thread for each CPU, one that runs them in turn, or the same with instructions as clock",
+    )
     p.add_argument("--out", type=Path, metavar="FILE", help="the trace; the suffix selects the format")
     p.add_argument("--records", type=values.natural, default=0, metavar="N", help="keep only the first N records")
     p.add_argument("--no-probes", dest="probes", action="store_false", help="do not record the scheduler's state")

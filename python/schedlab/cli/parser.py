@@ -77,6 +77,8 @@ class Options(argparse.Namespace):
     probes: bool
     records: int
     smp: str | None
+    nodes: int | None
+    emulation: str | None
     chaos: int | None
     markdown: bool
     append: str

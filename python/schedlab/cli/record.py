@@ -34,13 +34,14 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
 
 def _order(options: Options) -> Order:
     kernel = str(options.kernel)
-    if kernel == "running" and options.cpus is not None:
-        raise InputError("--cpus is not supported for the running kernel", hint="omit --cpus")
-    if kernel == "running" and options.smp is not None:
-        raise InputError("--smp is not supported for the running kernel", hint="omit --smp")
+    for flag in ("cpus", "smp", "nodes", "emulation"):
+        if kernel == "running" and getattr(options, flag) is not None:
+            raise InputError(f"--{flag} is not supported for the running kernel", hint=f"omit --{flag}")
     if kernel == "running" and options.check_points:
         raise InputError("--check-points is not supported for the running kernel", hint="omit --check-points")
-    cpus = options.cpus or 1
+    cpus, nodes = options.cpus or 1, options.nodes or 1
+    if cpus % nodes:
+        raise InputError(f"{cpus} CPUs cannot be divided among {nodes} nodes of equal size")
     if (options.chaos is None) == (not options.workload):
         raise InputError("record takes either WORKLOAD or --chaos SEED", hint="schedlab record --help has examples")
     load = tuple(options.workload) if options.chaos is None else (chaos.workload(options.chaos, cpus),)
@@ -56,6 +57,8 @@ def _order(options: Options) -> Order:
         records=options.records,
         append=options.append,
         smp=options.smp,
+        nodes=nodes,
+        emulation=options.emulation,
         autogroup=options.autogroup,
         check_points=options.check_points,
     )

@@ -29,9 +29,27 @@ COUNTED = ("-accel", "tcg,thread=single", "-icount", "shift=1,sleep=off")
 """One CPU that counts instructions: its time is repeatable, whatever else the host does."""
 EMULATED = ("-accel", "tcg,thread=multi")
 """A thread of the host for each CPU."""
+IN_TURN = ("-accel", "tcg,thread=single")
+"""One thread of the host runs the CPUs in turn, by the host's clock."""
+EMULATIONS = {"threads": EMULATED, "turns": IN_TURN, "counted": COUNTED}
 VIRTUAL = ("-accel", "kvm")
 CLOCK = "base=2026-01-01T00:00:00,clock=vm"
 """A fixed date that advances with the guest's clock, because the host's would affect the guest's timers and entropy."""
+
+
+def numa(nodes: int, cpus: int, memory_mb: int) -> tuple[str, ...]:
+    """The options for nodes of equal size, which are none for a single one; `nodes` divides `cpus`."""
+    if nodes == 1:
+        return ()
+    each = cpus // nodes
+    words: list[str] = []
+    for node in range(nodes):
+        first = node * each
+        # The remainder goes to the first node, because the parts must add up to the whole.
+        size = memory_mb // nodes + (memory_mb % nodes if node == 0 else 0)
+        words += ["-object", f"memory-backend-ram,id=m{node},size={size}M"]
+        words += ["-numa", f"node,nodeid={node},memdev=m{node},cpus={first}-{first + each - 1}"]
+    return tuple(words)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,11 @@ PASS = (
     "nf=[$arg1 lb_env sd->nr_balance_failed:u32] am=[$arg1 lb_env cpus->bits:x64] "
     "w=[$arg1 lb_env sd->span_weight:u32] j=@jiffies:u64"
 )
+LOADS = (
+    f"el=[{TASK} se.avg.load_avg:u64] ut=[{TASK} se.avg.util_avg:u64] "
+    f"hl=[{TASK} se.cfs_rq->h_load:u64] ht=[{TASK} se.cfs_rq->last_h_load_update:u64]"
+)
+"""The averages of a task that a pass looks at, and the part of its CPU's load that its queue has."""
 ASKED = "src=[{0} lb_env src_cpu:s32] mt=[{0} lb_env migration_type:s32] im=[{0} lb_env imbalance:s64]"
 
 
@@ -63,7 +68,7 @@ def _several_cpus(threads: int, types: Types) -> Iterator[str]:
     shared = SHARED[min(threads, 2)]
     task = f"p=[{TASK} pid:s32] nc=[{TASK} nr_cpus_allowed:s32] am=[{TASK} cpus_ptr->bits:x64]"
     state = (
-        f"{task} wf=[{TASK} wakee_flips:u32] "
+        f"{task} wf=[{TASK} wakee_flips:u32] wt=[{TASK} wakee_flip_decay_ts:u64] "
         f"ru=[{TASK} recent_used_cpu:s32] el=[{TASK} se.avg.load_avg:u64] et=[{TASK} se.avg.last_update_time:u64] "
         f"ql=[{TASK} se.cfs_rq->rq->cfs.avg.load_avg:u64] qt=[{TASK} se.cfs_rq->rq->cfs.avg.last_update_time:u64] "
         f"?sc=[{TASK} {shared}->nr_idle_scan:s32] ic=[{TASK} {shared}->has_idle_cores:s32]"
@@ -72,7 +77,7 @@ def _several_cpus(threads: int, types: Types) -> Iterator[str]:
     yield f"r:e/str {SELECT} to=$retval:s32"
     yield f"p:e/bg find_busiest_group {PASS}"
     yield "r:e/bgr find_busiest_group found=$retval:x64"
-    yield f"p:e/cm can_migrate_task {ASKED.format('$arg2')} {task}"
+    yield f"p:e/cm can_migrate_task {ASKED.format('$arg2')} {task} {LOADS}"
     yield f"p:e/na need_active_balance {ASKED.format('$arg1')}"
     yield "r:e/lbr load_balance n=$retval:s32"
 

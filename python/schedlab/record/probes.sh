@@ -50,11 +50,13 @@ placement() { # FIELD...
 }
 
 # A balancing pass: its domain and what it knows when it looks for the busiest group (bg: CPU, idle type, imbalance_pct, failures, CPUs
-# that it considers), whether it found one (bgr), each task that it looks at (cm: source, migration type, imbalance), where it moves
-# none (na), and its end (lbr). The structs are laid out alike from 6.1 on up to the fields that are read without type information.
+# that it considers), whether it found one (bgr), each task that it looks at (cm: source, migration type, imbalance, its averages el
+# and ut, and the part of its CPU's load that its queue has, hl, since tick ht), where it moves none (na), and its end (lbr). The structs are laid out alike from 6.1 on up to the fields that are read without type information.
 balance() { # PASS FIND FOUND_FIELDS TASK_FIELDS NONE_FIELDS
 	define "p:e/bg $2 $3 j=@jiffies:u64" && define "r:e/bgr $2 found=\$retval:x64" && define "p:e/cm can_migrate_task $4" &&
-		define "p:e/na need_active_balance $5" && define "r:e/lbr $1 n=\$retval:s32"
+		define "r:e/lbr $1 n=\$retval:s32" || return
+	# Inlined in 7.3.
+	define "p:e/na need_active_balance $5" || true
 }
 
 groups=$1
@@ -103,16 +105,16 @@ for check in wakeup_preempt_fair check_preempt_wakeup_fair; do
 done
 # The timer that ends a slice between two ticks.
 define "p:e/ht hrtick"
-# What a placement depends on and no event shows: the history of wakeups (wf, lw, ru), the task's load average (el) and that of the
+# What a placement depends on and no event shows: the history of wakeups (wf, when it was halved last wt, ru), the task's load average (el) and that of the
 # queue it was on (ql), and what the CPUs of that queue's cache share: the limit of a search and the hint about idle cores.
 [ "$cpus" = 1 ] || {
 	rq="p->se.cfs_rq->rq"
 	shared="$rq->sd->shared"
 	[ "$threads" = 1 ] || shared="$rq->sd->parent->shared"
-	placement "p=p->pid nc=p->nr_cpus_allowed:s32 am=+0(p->cpus_ptr):x64 wf=p->wakee_flips:u32 ru=p->recent_used_cpu:s32 el=p->se.avg.load_avg:u64 et=p->se.avg.last_update_time:u64 ql=$rq->cfs.avg.load_avg:u64 qt=$rq->cfs.avg.last_update_time:u64 sc=$shared->nr_idle_scan:s32 ic=$shared->has_idle_cores:s32"
+	placement "p=p->pid nc=p->nr_cpus_allowed:s32 am=+0(p->cpus_ptr):x64 wf=p->wakee_flips:u32 wt=p->wakee_flip_decay_ts:u64 ru=p->recent_used_cpu:s32 el=p->se.avg.load_avg:u64 et=p->se.avg.last_update_time:u64 ql=$rq->cfs.avg.load_avg:u64 qt=$rq->cfs.avg.last_update_time:u64 sc=$shared->nr_idle_scan:s32 ic=$shared->has_idle_cores:s32"
 	task="src=env->src_cpu:s32 mt=env->migration_type:s32 im=env->imbalance:s64"
 	pass="cpu=env->dst_cpu:s32 idle=env->idle:s32 pct=env->sd->imbalance_pct:u32 nf=env->sd->nr_balance_failed:u32 am=+0(env->cpus):x64 w=env->sd->span_weight:u32"
-	asked="$task p=p->pid nc=p->nr_cpus_allowed:s32 am=+0(p->cpus_ptr):x64"
+	asked="$task p=p->pid nc=p->nr_cpus_allowed:s32 am=+0(p->cpus_ptr):x64 el=p->se.avg.load_avg:u64 ut=p->se.avg.util_avg:u64 hl=p->se.cfs_rq->h_load:u64 ht=p->se.cfs_rq->last_h_load_update:u64"
 	balance sched_balance_rq sched_balance_find_src_group "$pass" "$asked" "$task" ||
 		balance load_balance find_busiest_group "$pass" "$asked" "$task"
 	# The averages of each CPU's own queue, whenever they change: what groups and CPUs are compared by.

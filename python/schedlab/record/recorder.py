@@ -14,7 +14,7 @@ from typing import Any
 from schedlab.engine import Engine
 from schedlab.errors import OutputError, RunError, reason
 from schedlab.guests import initramfs, kernels, programs
-from schedlab.guests.qemu import Machine, boot
+from schedlab.guests.qemu import EMULATIONS, Machine, boot, numa
 from schedlab.record import offsets, running
 from schedlab.record.events import CHECK_POINTS, EVENTS
 from schedlab.record.text import Whole, whole
@@ -40,6 +40,10 @@ class Order:
     append: str = ""
     smp: str | None = None
     """The arrangement of the guest's CPUs, in QEMU's words; the default is one core each under one cache."""
+    nodes: int = 1
+    """NUMA nodes of equal size."""
+    emulation: str | None = None
+    """How several CPUs run, one of EMULATIONS; the default is a thread of the host for each."""
     autogroup: bool = False
     """Whether autogroup is enabled, which is the default of Debian's kernels."""
     check_points: bool = False
@@ -95,7 +99,16 @@ class Taken:
 def _guest(order: Order, folder: Path, tell: Teller) -> Taken:
     kernel = kernels.find(order.kernel)
     line = programs.shell_line(order.workload)
-    machine = Machine(kernel.image, order.cpus, order.memory_mb, order.append, order.autogroup, smp=order.smp)
+    machine = Machine(
+        kernel.image,
+        order.cpus,
+        order.memory_mb,
+        order.append,
+        order.autogroup,
+        accel=EMULATIONS[order.emulation] if order.emulation else None,
+        smp=order.smp,
+        numa=numa(order.nodes, order.cpus, order.memory_mb),
+    )
     tell(f"{kernel.source}, sha256 {kernel.sha256}")
     (folder / "initramfs").write_bytes(
         initramfs.build(programs.files(line, programs.find_busybox()), _texts(order, line, kernel.image))

@@ -7,7 +7,7 @@ use super::group_shares::GroupShares;
 use super::load_avg::BOOT;
 use super::recorded::{Contribution, CpuAverages, GroupState, LoadState, TaskState};
 use crate::group_id::GroupId;
-use crate::weight::LoadWeight;
+use crate::weight::{scale_load_down, LoadWeight};
 use crate::KernelConfig;
 use schedlab_model::{CpuId, Nanos, TaskId, Vruntime};
 
@@ -74,8 +74,20 @@ impl Restore<'_> {
     /// Overwrites `load_avg` of a task alone; its sum follows, and the time up to which it is accounted stays.
     pub fn task_load_avg(&mut self, task: TaskId, load_avg: u64) {
         let se = &mut self.arena.entities[EntityId::of(task)];
-        let sum = load_avg * se.avg.get_pelt_divider() / se.load.weight.max(1);
+        let sum = (load_avg * se.avg.get_pelt_divider()).div_ceil(scale_load_down(se.load.weight).max(1));
         (se.avg.load_avg, se.avg.load_sum) = (load_avg, sum);
+    }
+
+    /// Overwrites `util_avg` of a task alone, likewise.
+    pub fn task_util_avg(&mut self, task: TaskId, util_avg: u32) {
+        let avg = &mut self.arena.entities[EntityId::of(task)].avg;
+        (avg.util_avg, avg.util_sum) = (util_avg, util_avg * avg.get_pelt_divider() as u32);
+    }
+
+    /// The part of a CPU's load that its own queue has (`h_load`), and the tick at which it was computed.
+    pub fn h_load(&mut self, cpu: CpuId, h_load: u64, jiffies: u64) {
+        let pelt = &mut self.arena.rqs[cpu.index()].pelt;
+        (pelt.h_load, pelt.last_h_load_update) = (h_load, jiffies);
     }
 
     /// The same of a CPU's queue.
@@ -120,5 +132,30 @@ impl Restore<'_> {
     /// The running task's time that is not accounted yet began then.
     pub fn exec_start(&mut self, task: TaskId, since: Nanos) {
         self.arena.entities[EntityId::of(task)].exec_start = since;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)] // a test fails by panicking
+
+    use crate::fair::Fair;
+    use crate::weight::scale_load_down;
+    use crate::{KernelConfig, TaskAttr, Version};
+
+    /// Averages are computed from sums, so a sum that does not match is lost at the next update.
+    #[test]
+    fn the_sums_of_a_task_match_its_averages() {
+        let mut fair = Fair::new(KernelConfig::new(Version::find("6.12.107").unwrap(), 2, 250));
+        for nice in [-20, 0, 19] {
+            let task = fair.add_task(&TaskAttr { nice, ..TaskAttr::default() });
+            let load_avg = scale_load_down(fair.entity(task).load.weight) / 2;
+            fair.restore().task_load_avg(task, load_avg);
+            fair.restore().task_util_avg(task, 300);
+            let se = fair.entity(task);
+            let divider = se.avg.get_pelt_divider();
+            assert_eq!(scale_load_down(se.load.weight) * se.avg.load_sum / divider, load_avg, "nice {nice}");
+            assert_eq!(u64::from(se.avg.util_sum) / divider, 300, "nice {nice}");
+        }
     }
 }

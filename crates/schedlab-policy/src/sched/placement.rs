@@ -115,6 +115,12 @@ impl Placement {
         })
     }
 
+    /// The tick at which a task's flips were halved last (`wakee_flip_decay_ts`), as the recorded kernel has it.
+    pub fn set_flips_decayed(&mut self, task: TaskId, pid: i32, jiffies: u64) {
+        self.adopt(task, pid);
+        self.core.tasks[task.index()].wakee.decayed = jiffies;
+    }
+
     /// Sets a task's wakeup history to that of the recorded kernel. When new flips were last halved is not known.
     pub fn set_history(&mut self, task: TaskId, pid: i32, history: WakeHistory, now: Nanos) {
         self.adopt(task, pid);

@@ -8,7 +8,7 @@ use schedlab_policy::{Feature, Resched};
 use super::Model;
 use crate::decision::DecisionKind;
 use crate::inputs::InputKind;
-use crate::operation::{Flag, PrevState, Switch, Timer, Wakeup};
+use crate::operation::{First, Flag, PrevState, Switch, Timer, Wakeup};
 
 /// A preemption check (`wakeup_preempt`).
 struct Check {
@@ -163,7 +163,7 @@ impl Model {
     }
 
     /// `attach_task`.
-    pub(super) fn attach(&mut self, pid: Pid, cpu: CpuId, flag: Flag) {
+    pub(super) fn attach(&mut self, pid: Pid, cpu: CpuId, first: Option<First>, flag: Flag) {
         let Some(task) = self.tasks.get_mut(&pid) else { return };
         let id = task.id;
         if !std::mem::take(&mut task.moving) || task.left_class || self.fair.entity(id).on_rq {
@@ -174,6 +174,7 @@ impl Model {
         let before = self.fair.need_resched(cpu);
         self.enqueued_on_incomplete(id, cpu);
         self.fair.enqueue_task(cpu, id, Enqueue::default(), self.clock(cpu));
+        self.align_queue_and_task(cpu, id, first);
         self.note_queued(pid);
         let (kind, now) = (DecisionKind::Balance, self.clock(cpu));
         self.check_preempt(&Check { kind, cpu, pid, now, before, flag });

@@ -159,7 +159,7 @@ impl Model {
             Operation::Wakeup(ref wakeup) => self.wakeup(wakeup),
             Operation::SetTaskCpu { pid, from, to, charged } => self.set_task_cpu(pid, from, to, charged),
             Operation::Detach { pid, from, to } => self.detach(pid, from, to),
-            Operation::Attach { pid, cpu, flag } => self.attach(pid, cpu, flag),
+            Operation::Attach { pid, cpu, first, flag } => self.attach(pid, cpu, first, flag),
             Operation::Fork { cpu, parent, child, certain } => self.fork(cpu, parent, child, certain),
             Operation::Start { cpu, start } => self.start(cpu, &start),
             Operation::Block { cpu, special } => self.block(cpu, special),
@@ -182,7 +182,10 @@ impl Model {
             Operation::CpuAverages { cpu, averages, .. } => {
                 self.cpus[cpu.index()].averages = Some((averages, self.clock_now(cpu)));
             }
-            Operation::SelectTaskRq(_) | Operation::SchedBalanceRq(_) | Operation::CpusAllowed { .. } => {}
+            Operation::SelectTaskRq(_)
+            | Operation::SchedBalanceRq(_)
+            | Operation::CpusAllowed { .. }
+            | Operation::TaskAverages { .. } => {}
             Operation::Lost => self.lose(),
         }
     }

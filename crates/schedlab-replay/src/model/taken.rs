@@ -7,6 +7,7 @@ use schedlab_policy::weight::calc_delta_fair;
 use super::Model;
 use crate::inputs::InputKind;
 use crate::operation::First;
+use crate::trace::TaskAverages;
 
 impl Model {
     /// Slice of a task that is about to be placed, if the trace shows it; its lag as guessed, if nothing shows its state.
@@ -55,6 +56,18 @@ impl Model {
             let off = self.first_vruntime(id, first).since(self.fair.entity(id).vruntime);
             let zero = self.fair.rq(cpu).min_vruntime.plus(off);
             self.take_position(cpu, zero);
+        }
+    }
+
+    /// The same for a task whose own state is known: it keeps its place relative to the queue.
+    pub(super) fn align_queue_and_task(&mut self, cpu: CpuId, id: TaskId, first: Option<First>) {
+        let before = self.fair.rq(cpu).min_vruntime;
+        self.align_queue(cpu, id, first, true);
+        let off = self.fair.rq(cpu).min_vruntime.since(before);
+        if off != 0 {
+            let mut state = self.fair.view().task_state(id);
+            (state.vruntime, state.deadline) = (state.vruntime.plus(off), state.deadline.plus(off));
+            self.fair.restore().task(id, state);
         }
     }
 
@@ -119,6 +132,15 @@ impl Model {
         if self.fair.nr_groups() == 1 {
             self.fair.restore().task_load_avg(id, load_avg);
             self.tally.inputs.take(InputKind::TaskLoad);
+        }
+    }
+
+    /// The averages of a task that a balancing pass looks at, and `h_load` of its CPU's queue.
+    pub fn take_task_averages(&mut self, id: TaskId, src: CpuId, shown: &TaskAverages) {
+        if self.fair.nr_groups() == 1 {
+            self.fair.restore().task_load_avg(id, shown.load_avg);
+            self.fair.restore().task_util_avg(id, shown.util_avg);
+            self.fair.restore().h_load(src, shown.h_load, shown.last_h_load_update);
         }
     }
 

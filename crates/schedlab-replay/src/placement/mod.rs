@@ -32,6 +32,8 @@ pub struct Placements {
     /// Tasks whose `wakee_flips` and `recent_used_cpu` are known.
     flips: BTreeSet<Pid>,
     recent: BTreeSet<Pid>,
+    /// Tasks of which is known when their flips were halved last.
+    decays: BTreeSet<Pid>,
     loads: BTreeSet<Pid>,
     cpu_loads: CpuMask,
     pub tally: PlacementTally,
@@ -70,6 +72,7 @@ impl Placements {
             limit,
             flips: BTreeSet::new(),
             recent: BTreeSet::new(),
+            decays: BTreeSet::new(),
             loads: BTreeSet::new(),
             cpu_loads: CpuMask::default(),
             tally: PlacementTally::default(),
@@ -86,6 +89,8 @@ impl Placements {
                 self.recent.insert(child);
                 let known = self.flips.contains(&parent);
                 set_known(&mut self.flips, child, known);
+                let known = self.decays.contains(&parent);
+                set_known(&mut self.decays, child, known);
                 self.loads.insert(child);
             }
             Operation::CpuAverages { cpu, capacity, .. } => self.kernel.set_capacity(cpu, capacity),
@@ -95,7 +100,7 @@ impl Placements {
                 }
             }
             Operation::Lost => {
-                (self.flips, self.recent, self.loads) = Default::default();
+                (self.flips, self.recent, self.decays, self.loads) = Default::default();
                 self.cpu_loads = CpuMask::default();
             }
             _ => {}
@@ -215,6 +220,10 @@ impl Placements {
         }
         self.flips.insert(pid);
         self.recent.insert(pid);
+        if let Some(jiffies) = state.flips_decayed {
+            self.kernel.set_flips_decayed(task, pid, jiffies);
+            self.decays.insert(pid);
+        }
         if self.loads.insert(pid) {
             model.take_task_load(task, state.load);
         }

@@ -107,13 +107,15 @@ impl Placements {
     }
 
     /// Flips of waker and wakee. Where they are not known: so that `wake_wide` is false, and so that it is true if it can be. A
-    /// waker whose flips are known may have halved them once more or once less: when it did so last is not recorded.
+    /// waker whose flips are known may have halved them once more or once less, unless it is recorded when it did so last.
     fn flips(&self, select: &Select, waker: Waker) -> Vec<Flips> {
         let size = self.kernel.topology().llc(select.this).count() as u32;
         let of_waker = waker.filter(|(_, pid)| self.flips.contains(pid));
+        let decays = of_waker.is_some_and(|(_, pid)| self.decays.contains(&pid));
         let of_waker = of_waker.and_then(|(task, pid)| self.kernel.history(task, pid)).map(|history| history.flips);
         let flips = |waker, wakee| Flips { waker, wakee };
         match (of_waker, self.flips.contains(&select.pid)) {
+            (Some(_), true) if decays => vec![flips(None, None)],
             (Some(now), true) => vec![flips(None, None), flips(Some(now / 2), None), flips(Some(2 * now), None)],
             (None, true) => vec![flips(Some(0), None), flips(Some(MANY), None)],
             (Some(_), false) => vec![flips(None, Some(0)), flips(None, Some(MANY))],

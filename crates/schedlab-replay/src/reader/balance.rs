@@ -5,10 +5,11 @@ use schedlab_trace::Kind;
 
 use super::clock::clock_behind;
 use super::code::leaves;
+use super::first::first_state;
 use super::switch::prev_state_of;
 use super::task::Place;
 use super::{Cpu, Moving, Reader};
-use crate::operation::{Cause, Location, Operation, PrevState};
+use crate::operation::{Cause, First, Location, Operation, PrevState};
 use crate::trace::{Entry, LookAhead, Window};
 
 /// Of a record's time, at best.
@@ -162,6 +163,16 @@ impl Reader {
         self.attach(entry, moving, ahead);
     }
 
+    /// The state of a task that is the first to arrive on a queue: it shows the queue's position.
+    fn first_position(&mut self, pid: Pid, to: CpuId, ahead: &Window<'_>) -> Option<First> {
+        if self.kernel.simulated || self.cpu(to).primed {
+            return None;
+        }
+        let first = first_state(pid, None, ahead).filter(|first| *first != First::Unknown);
+        self.cpu(to).primed = first.is_some();
+        first
+    }
+
     fn attach(&mut self, entry: &Entry, moving: Vec<Moving>, ahead: &Window<'_>) {
         self.cpu(entry.cpu).attach_clock = None;
         // `detach_tasks` adds at the head of its list, and `attach_tasks` takes from there.
@@ -180,7 +191,8 @@ impl Reader {
                 flag.cause = flag.cause.max(Cause::Later);
             }
             self.note_outcome(to, &flag);
-            self.push(Operation::Attach { pid, cpu: to, flag });
+            let first = self.first_position(pid, to, ahead);
+            self.push(Operation::Attach { pid, cpu: to, first, flag });
         }
     }
 }

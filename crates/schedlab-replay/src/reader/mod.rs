@@ -282,6 +282,7 @@ impl Reader {
             Kind::Waking { pid, prio, target_cpu } => {
                 self.cpu(entry.cpu).wakes = Some(pid);
                 self.waking(pid, prio, target_cpu, ahead);
+                self.return_to_last_cpu(entry, pid, target_cpu, ahead);
             }
             Kind::Wakeup { pid, prio, target_cpu: cpu } => {
                 self.wakeup(entry, &Wakee { pid, prio, cpu }, before, ahead);

@@ -32,17 +32,25 @@ impl Reader {
             src: None,
             moved: Tasks::default(),
             loads: false,
+            overlapped: false,
             jiffies: probe.jiffies,
         };
         self.tell_per_cpu_kthreads(ahead);
         let mut ends = false;
-        for next in ahead.look(LookAhead::Pass).filter(|next| next.cpu == entry.cpu) {
+        for next in ahead.look(LookAhead::Pass) {
+            if next.cpu != entry.cpu {
+                pass.overlapped |= changes_queue(next, &pass.considered);
+                continue;
+            }
             match next.what {
                 What::Pass(PassRecord::Found(found)) => pass.found |= found,
-                What::Pass(PassRecord::Considers { src, task, loads }) => {
+                What::Pass(PassRecord::Considers { src, task, loads, averages }) => {
                     (pass.src, pass.loads) = (Some(src), loads);
                     if let Some((pid, allowed)) = task {
                         self.push(Operation::CpusAllowed { pid, allowed });
+                    }
+                    if let Some((averages, (pid, _))) = averages.zip(task) {
+                        self.push(Operation::TaskAverages { pid, src, averages });
                     }
                 }
                 What::Pass(PassRecord::MovedNone { src }) => pass.src = Some(src),
@@ -70,11 +78,21 @@ impl Reader {
     }
 }
 
+/// Whether a record shows that a queue of these CPUs has other tasks, or another one runs.
+fn changes_queue(entry: &Entry, cpus: &CpuMask) -> bool {
+    match entry.what {
+        What::Event(Kind::Switch { .. }) => cpus.has(entry.cpu),
+        What::Event(Kind::Wakeup { target_cpu, .. } | Kind::WakeupNew { target_cpu, .. }) => cpus.has(target_cpu),
+        What::Event(Kind::Migrate { orig_cpu, dest_cpu, .. }) => cpus.has(orig_cpu) || cpus.has(dest_cpu),
+        _ => false,
+    }
+}
+
 /// Names of per-CPU kernel threads, before the number of their CPU.
 const PER_CPU: [&str; 8] = ["ksoftirqd", "kworker", "migration", "cpuhp", "rcuc", "ktimers", "irq_work", "idle_inject"];
 
 /// The CPU of a kernel thread that belongs to one, by its name: `ksoftirqd/1`, `kworker/1:0H`.
-fn per_cpu_kthread(name: &str) -> Option<CpuId> {
+pub(super) fn per_cpu_kthread(name: &str) -> Option<CpuId> {
     let (kind, rest) = name.split_once('/')?;
     let cpu = rest.split(':').next()?.parse().ok()?;
     PER_CPU.contains(&kind).then_some(CpuId(cpu))

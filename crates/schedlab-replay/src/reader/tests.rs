@@ -172,3 +172,48 @@ fn a_task_that_sleeps_and_is_being_woken_does_not_stay_queued() {
     let runs = "c-3 [000] d..2. 0.005015: sched_switch: prev_comm=c prev_pid=3 prev_prio=120 prev_state=S ==> next_comm=a next_pid=1 next_prio=120\n";
     assert_eq!(state("5.10.262", &format!("{}\n{runs}", lines[1])), PrevState::Runnable);
 }
+
+const CPU_1_IDLES: &str = "
+    d-4 [001] d..2. 0.000040: sched_switch: prev_comm=d prev_pid=4 prev_prio=120 prev_state=S ==> next_comm=swapper/1 next_pid=0 next_prio=120
+";
+
+/// A task that may use one CPU only is not placed: while it is on that CPU's wakelist, the CPU is not idle.
+#[test]
+fn a_cpu_with_a_kernel_thread_on_its_wakelist_is_not_idle() {
+    let wakes = "a-1 [000] d..2. 0.000100: sched_waking: comm=kworker/1:1 pid=7 prio=120 target_cpu=001\n";
+    let forks = "
+        a-1 [000] ..... 0.000300: sched_process_fork: comm=a pid=1 child_comm=a child_pid=5
+        a-1 [000] d..1. 0.000301: st: (select_task_rq_fair+0x4/0x17f0) prev=0 fl=0x4 j=9 p=5 nc=2 am=0x3 wf=0 wt=3 ru=0 el=1024 et=0 ql=0 qt=0 sc=2 ic=0
+        a-1 [000] d..1. 0.000310: str: (wake_up_new_task+0x257/0x2f0 <- select_task_rq_fair) to=0
+        a-1 [000] d..2. 0.000320: sched_wakeup_new: comm=a pid=5 prio=120 target_cpu=000
+    ";
+    for (wakes, idle) in [("", "1"), (wakes, "")] {
+        let read = read("6.12.107", &[CPU_1_IDLES, wakes, forks]);
+        let selects = read.iter().find_map(|operation| match operation {
+            Operation::SelectTaskRq(select) => {
+                Some((select.idle.to_list(), select.state.and_then(|s| s.flips_decayed)))
+            }
+            _ => None,
+        });
+        assert_eq!(selects, Some((idle.to_owned(), Some(3))), "{wakes}");
+    }
+}
+
+/// A pass reads queues one after the other; what other CPUs do meanwhile it sees in part.
+#[test]
+fn a_pass_is_marked_if_other_cpus_change_their_queues_meanwhile() {
+    let begins = "a-1 [000] ..s1. 0.000300: bg: (sched_balance_find_src_group+0x0/0x580) cpu=0 idle=0 pct=117 nf=0 am=0x3 w=2 j=9\n";
+    let other = "<idle>-0 [001] d..2. 0.000304: sched_switch: prev_comm=swapper/1 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=d next_pid=4 next_prio=120\n";
+    let ends = "
+        a-1 [000] ..s1. 0.000308: bgr: (sched_balance_rq+0x23e/0xf00 <- sched_balance_find_src_group) found=0x0
+        a-1 [000] ..s1. 0.000310: lbr: (sched_balance_domains+0x24e/0x340 <- sched_balance_rq) n=0
+    ";
+    for (other, overlapped) in [("", false), (other, true)] {
+        let read = read("6.12.107", &[CPU_1_IDLES, begins, other, ends]);
+        let passes = read.iter().find_map(|operation| match operation {
+            Operation::SchedBalanceRq(pass) => Some(pass.overlapped),
+            _ => None,
+        });
+        assert_eq!(passes, Some(overlapped), "{other}");
+    }
+}

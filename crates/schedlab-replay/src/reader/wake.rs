@@ -7,10 +7,11 @@ use schedlab_trace::Kind;
 
 use super::first::{first_state, group_ahead};
 use super::flag::FlagBefore;
+use super::pass::per_cpu_kthread;
 use super::task::{is_fair, nice, prio, Place, Task};
 use super::Reader;
 use crate::operation::{Cause, First, Flag, Location, NewTask, Operation, Start, Wakeup, Weight};
-use crate::trace::{fair_policy, Entry, LookAhead, Window};
+use crate::trace::{fair_policy, Entry, LookAhead, What, Window};
 
 /// The fields of a `sched_wakeup` or `sched_wakeup_new`.
 #[derive(Clone, Copy)]
@@ -36,6 +37,20 @@ impl Reader {
         if is_fair(prio) {
             let group = group_ahead(pid, ahead);
             self.push(Operation::AddTask(NewTask { pid, weight, at: Location::Asleep(last), group, first: None }));
+        }
+    }
+
+    /// No CPU is selected for a task that may use one only: from `sched_waking` on it is on that CPU's wakelist or about to be
+    /// queued there.
+    pub(super) fn return_to_last_cpu(&mut self, entry: &Entry, pid: Pid, last: CpuId, ahead: &Window<'_>) {
+        let own = ahead.look(LookAhead::Selection).filter(|next| next.cpu == entry.cpu);
+        let mut first = own.filter(|next| matches!(next.what, What::Select(_) | What::Event(_)));
+        let selects = matches!(first.next().map(|next| &next.what), Some(What::Select(_)));
+        let bound = per_cpu_kthread(ahead.name(pid)) == Some(last);
+        let Some(task) = self.tasks.get_mut(&pid).filter(|task| matches!(task.place, Place::Off(_))) else { return };
+        if bound || task.is_fair() && !selects {
+            task.selected = Some(last);
+            self.note_idle_change(last);
         }
     }
 

@@ -13,11 +13,21 @@ pub enum PassRecord {
     /// Whether it was found.
     Found(bool),
     /// `can_migrate_task` of a task that waits on `src`; `loads`: the imbalance is one of loads (`migrate_load`).
-    Considers { src: CpuId, task: Option<(Pid, CpuMask)>, loads: bool },
+    Considers { src: CpuId, task: Option<(Pid, CpuMask)>, loads: bool, averages: Option<TaskAverages> },
     /// No task was moved from `src`.
     MovedNone { src: CpuId },
     /// The pass is over.
     Ends,
+}
+
+/// The averages of a task that a pass looks at, and `h_load` of its queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TaskAverages {
+    pub load_avg: u64,
+    pub util_avg: u32,
+    /// `cfs_rq->h_load`, and the tick at which it was computed.
+    pub h_load: u64,
+    pub last_h_load_update: u64,
 }
 
 /// What the pass knows when it begins.
@@ -53,13 +63,23 @@ impl PassRecord {
             "bgr" => PassRecord::Found(fields.number::<u64>("found")? != 0),
             "cm" => {
                 let (src, task) = (CpuId(fields.number("src")?), fields.number("p").zip(mask(fields)));
-                PassRecord::Considers { src, task, loads: fields.number::<u32>("mt")? == 0 }
+                let (loads, averages) = (fields.number::<u32>("mt")? == 0, task_averages(fields));
+                PassRecord::Considers { src, task, loads, averages }
             }
             "na" => PassRecord::MovedNone { src: CpuId(fields.number("src")?) },
             "lbr" => PassRecord::Ends,
             _ => return None,
         })
     }
+}
+
+fn task_averages(fields: Fields<'_>) -> Option<TaskAverages> {
+    Some(TaskAverages {
+        load_avg: fields.number("el")?,
+        util_avg: fields.number("ut")?,
+        h_load: fields.number("hl")?,
+        last_h_load_update: fields.number("ht")?,
+    })
 }
 
 /// `enum cpu_idle_type`; up to 6.7 (`oi`) idle and not idle have each other's number.

@@ -31,6 +31,8 @@ pub struct SelectState {
     /// The CPUs that it may use, where the probe reads the mask.
     pub allowed: Option<CpuMask>,
     pub history: WakeHistory,
+    /// `wakee_flip_decay_ts`: the tick at which `wakee_flips` was halved last.
+    pub flips_decayed: Option<u64>,
     /// `avg.load_avg` of the task, and of the queue of its previous CPU.
     pub load: u64,
     pub prev_load: u64,
@@ -65,6 +67,7 @@ fn state(fields: Fields<'_>) -> Option<SelectState> {
         nr_cpus_allowed: fields.number("nc")?,
         allowed: mask(fields),
         history,
+        flips_decayed: fields.number("wt"),
         load: fields.number("el")?,
         prev_load: fields.number("ql")?,
         // Kernels without SIS_UTIL have none.
