@@ -37,6 +37,7 @@ mod tick;
 mod tick_sched;
 mod timers;
 mod tlb;
+mod tlb_flush;
 mod trace;
 mod wake;
 
@@ -64,5 +65,6 @@ pub use syscalls::{change_attribute, dl_policy, fair_policy, prio, rt_policy, sc
 pub use task::{Handle, Life, Task, Wait};
 pub use tick::on_tick;
 pub use timers::on_class_timer;
-pub use tlb::{csd_lock_wait, flush_tlb_mm_range, on_flush_ipi, PvCalls};
+pub use tlb::{csd_lock_wait, flush_tlb_mm_range, on_flush_ipi};
+pub use tlb_flush::PvCalls;
 pub use wake::{on_wakeup, try_to_wake_up};

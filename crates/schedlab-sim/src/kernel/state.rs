@@ -13,7 +13,7 @@ use super::percpu::PerCpu;
 use super::points::Points;
 use super::spinlocks::Spinlocks;
 use super::task::{Handle, Life, Task};
-use super::tlb::PvCalls;
+use super::tlb_flush::PvCalls;
 use crate::check::Checks;
 
 /// Where the wakeups of a guest went.
