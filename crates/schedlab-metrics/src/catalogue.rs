@@ -35,6 +35,8 @@ pub(crate) enum Reducer {
     Mean(fn(&Totals) -> Option<f64>),
     /// CPU time in ns, shown as a share of the CPU time of all CPUs.
     CpuTime(fn(&Metrics) -> Nanos),
+    /// CPU time in ns; shown is the share of the time spent in tasks that it leaves; `None` if no task ran.
+    RestOfBusy(fn(&Metrics) -> Nanos),
 }
 
 /// Every metric of the scheduler. Those with a distribution exist under every statistic of [`crate::Stat::ALL`].
@@ -65,10 +67,10 @@ const fn share(name: &'static str, better: Better, help: &'static str, of: fn(&M
     SchedMetric { name, stats: &[], unit: Unit::Percent, better, help, reducer: Reducer::CpuTime(of) }
 }
 
-use Better::{Lower, Neither};
+use Better::{Higher, Lower, Neither};
 
 #[rustfmt::skip]
-static SCHED: [SchedMetric; 42] = [
+static SCHED: [SchedMetric; 44] = [
     sampled("sched.wakeup_latency", &["p50", "p99", "max"], Lower, "from sched_waking until the task runs", |m| &m.wakeup_latency),
     sampled("sched.run_delay", &["mean", "p99"], Lower, "one stay on a runqueue without running, after a wakeup, a fork or a preemption", |m| &m.run_delay),
     sampled("sched.run_time", &["mean"], Neither, "one stay on a CPU", |m| &m.run_time),
@@ -111,4 +113,6 @@ static SCHED: [SchedMetric; 42] = [
     sampled("sched.lock_wait.socket", &["mean", "p99"], Lower, "one wait for a lock of a socket that was held", |m| &m.lock_waits[Lock::Socket as usize]),
     sampled("sched.lock_wait.futex", &["mean", "p99"], Lower, "one wait for the lock of a futex bucket that was held", |m| &m.lock_waits[Lock::Futex as usize]),
     sampled("sched.lock_wait.line", &["mean", "p99"], Lower, "one wait for a line that several CPUs change by atomic operations", |m| &m.lock_waits[Lock::Line as usize]),
+    share("sched.refill", Lower, "CPU time lost to data that others had displaced from the caches", |m| m.totals.refill_ns),
+    SchedMetric { name: "sched.warmth", stats: &[], unit: Unit::Percent, better: Higher, help: "instructions per cycle of the tasks, relative to tasks that refill nothing", reducer: Reducer::RestOfBusy(|m| m.totals.refill_ns) },
 ];

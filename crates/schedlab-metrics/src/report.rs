@@ -177,6 +177,10 @@ impl Report {
                 }
                 Reducer::Count(count) => Some(count(&metrics.totals) as f64),
                 Reducer::Mean(mean) => mean(&metrics.totals),
+                Reducer::RestOfBusy(ns) => {
+                    let busy = metrics.busy_ns() as f64;
+                    (busy > 0.0).then(|| 100.0 * (1.0 - ns(metrics) as f64 / busy))
+                }
                 Reducer::CpuTime(ns) => (capacity > 0.0).then(|| 100.0 * ns(metrics) as f64 / capacity),
             };
             self.metrics.push((metric.name.to_owned(), value));

@@ -354,6 +354,9 @@ impl Sink for Metrics {
             }
             Kind::Resched { waited, section, .. } => self.resched(time, waited, section),
             Kind::LockWait { lock, wait, .. } => self.lock_wait(time, lock, wait),
+            Kind::Refill { time: refill, .. } => {
+                self.totals.refill_ns += if time >= self.plan.warmup { refill } else { 0 }
+            }
             Kind::Exit { .. } | Kind::Runtime { .. } => {}
         }
     }

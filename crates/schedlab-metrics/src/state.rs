@@ -66,6 +66,7 @@ pub(crate) struct Totals {
     pub(crate) scan_tested: u64,
     pub(crate) scan_cost_ns: Nanos,
     pub(crate) lock_wait_ns: Nanos,
+    pub(crate) refill_ns: Nanos,
 }
 
 /// One application metric.

@@ -8,6 +8,7 @@ use schedlab_workload::{Policy, TaskSpec};
 use crate::attribute_values::{cpus, nice, policy, slice};
 use crate::cgroup::{path, placed};
 use crate::error::Result;
+use crate::kernel_sections::kib;
 use crate::value::{Table, Value};
 
 /// The attributes in one table; `None` where the table does not set them.
@@ -27,6 +28,8 @@ pub(crate) struct Attributes<'a> {
     pub delay: Option<Nanos>,
     /// Timer slack.
     pub timer_slack: Option<Nanos>,
+    /// Working set, in KiB.
+    pub working_set: Option<u32>,
     /// Control group, with its position for later errors.
     pub cgroup: Option<(String, Value<'a>)>,
 }
@@ -45,6 +48,7 @@ impl<'a> Attributes<'a> {
             cpus: get("cpus").map(|value| cpus(&value, nr_cpus)).transpose()?,
             delay: get("delay").map(|value| value.duration(0..=24 * 3600 * SEC)).transpose()?,
             cgroup: placed(get("cgroup"), |value| path(value))?,
+            working_set: get("working-set").map(|value| kib(&value)).transpose()?,
             timer_slack: get("timer-slack").map(|value| value.duration(1..=SEC)).transpose()?,
         })
     }
@@ -58,6 +62,7 @@ impl<'a> Attributes<'a> {
         task.affinity = self.cpus.or(task.affinity);
         task.delay += self.delay.unwrap_or(0);
         task.cgroup = self.cgroup.as_ref().map(|cgroup| cgroup.0.clone()).or_else(|| task.cgroup.take());
+        task.working_set = self.working_set.unwrap_or(task.working_set);
         task.timer_slack = self.timer_slack.unwrap_or(task.timer_slack);
     }
 

@@ -52,6 +52,9 @@ fn task(table: &Table, nr_cpus: usize) -> Result<TreeTask> {
     let mut spec = TaskSpec { name, count: count_of(table, 0..=MOST_TASKS)?, ..TaskSpec::default() };
     spec.process = table.get("process").map(|value| value.integer(0..=1_000_000)).transpose()?.unwrap_or(0) as u32;
     let attributes = Attributes::read(table, &[], nr_cpus)?;
+    if let Some(value) = table.get("working-set").filter(|_| spec.count == 0) {
+        return Err(value.error("a forked task has the working set of its parent").hint("state it of the parent"));
+    }
     attributes.apply(&mut spec);
     let program = table.require("program", "an array of steps")?;
     Ok(TreeTask { line: table.line(), spec, own: attributes.own(), steps: steps(&program, nr_cpus)? })

@@ -105,7 +105,7 @@ fn physics(table: &Table, machine: &Machine, changes: &mut Map<String, Json>) ->
         shown.insert(name.to_owned(), value.boolean()?.into());
     }
     changes.insert("physics".into(), shown.into());
-    switches(&own, machine.physics, &machine.costs, machine.memory)
+    switches(&own, machine.physics, (&machine.costs, machine.caches.as_ref(), machine.memory))
 }
 
 /// The control groups with the values of this variant.

@@ -21,12 +21,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod caches;
 mod cgroup;
 mod guest;
 mod machine;
 mod physics;
 mod run;
 
+pub use caches::{CacheLevel, Caches, SharedBy};
 pub use cgroup::{Cgroup, CpuMax};
 pub use guest::{GuestAction, IdleHint, Platform, PlatformCosts};
 pub use machine::{Costs, IdleState, Machine, Memory};

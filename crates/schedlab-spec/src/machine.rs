@@ -6,7 +6,7 @@ use std::sync::Arc;
 use schedlab_model::{Nanos, Topology};
 use schedlab_workload::Dist;
 
-use crate::Physics;
+use crate::{Caches, Physics};
 
 /// What each action costs, in ns of CPU time on a CPU of rate 1. Arrays are indexed by [`schedlab_model::Distance`]
 /// (same, smt, llc, node, remote).
@@ -280,6 +280,8 @@ pub struct Machine {
     pub idle_states: Vec<IdleState>,
     /// What its memory delivers, where that is known.
     pub memory: Option<Memory>,
+    /// Its caches, where it says how large they are.
+    pub caches: Option<Caches>,
     /// The mechanisms it has.
     pub physics: Physics,
     /// Timer frequency of its kernel unless a variant says otherwise.
@@ -296,9 +298,13 @@ impl Machine {
         Machine { topology, smt_rates: vec![1024], idle_states: vec![halt], memory, ..self.clone() }
     }
 
-    /// Multiplies a cost, named as in machine files, or the exit latency of `idle.NAME`; `false` if there is
-    /// none of that name. No cost exceeds `longest`.
+    /// Multiplies a cost, named as in machine files, the exit latency of `idle.NAME`, or what `caches` take longer than the
+    /// nearest of them; `false` if there is none of that name. No cost exceeds `longest`.
     pub fn scale(&mut self, name: &str, factor: f64, longest: Nanos) -> bool {
+        if name == "caches" {
+            self.caches = self.caches.as_ref().map(|caches| caches.scaled(factor));
+            return self.caches.is_some();
+        }
         let found: Vec<&mut Dist> = match name.strip_prefix("idle.") {
             Some(state) => self.idle_states.iter_mut().filter(|s| s.name == state).map(|s| &mut s.exit).collect(),
             None => {

@@ -17,11 +17,13 @@ pub enum Mechanism {
     Housekeeping,
     /// CPUs share the bandwidth of a node's memory ([`crate::Memory`]).
     Memory,
+    /// A task that comes back to a CPU finds part of its working set displaced ([`crate::Caches`]).
+    Warmth,
 }
 
 impl Mechanism {
     /// All of them, in the order in which they were built.
-    pub const ALL: [Mechanism; 7] = [
+    pub const ALL: [Mechanism; 8] = [
         Mechanism::Lines,
         Mechanism::Locks,
         Mechanism::Selection,
@@ -29,6 +31,7 @@ impl Mechanism {
         Mechanism::CoreIdle,
         Mechanism::Housekeeping,
         Mechanism::Memory,
+        Mechanism::Warmth,
     ];
 
     /// Its key in machine files and variants.
@@ -42,6 +45,7 @@ impl Mechanism {
             Mechanism::CoreIdle => "core-idle",
             Mechanism::Housekeeping => "housekeeping",
             Mechanism::Memory => "memory",
+            Mechanism::Warmth => "warmth",
         }
     }
 }
@@ -63,6 +67,8 @@ pub struct Physics {
     pub housekeeping: bool,
     /// [`Mechanism::Memory`].
     pub memory: bool,
+    /// [`Mechanism::Warmth`].
+    pub warmth: bool,
 }
 
 impl Physics {
@@ -77,6 +83,7 @@ impl Physics {
             Mechanism::CoreIdle => self.core_idle,
             Mechanism::Housekeeping => self.housekeeping,
             Mechanism::Memory => self.memory,
+            Mechanism::Warmth => self.warmth,
         }
     }
 
@@ -90,6 +97,7 @@ impl Physics {
             Mechanism::CoreIdle => self.core_idle = on,
             Mechanism::Housekeeping => self.housekeeping = on,
             Mechanism::Memory => self.memory = on,
+            Mechanism::Warmth => self.warmth = on,
         }
     }
 }

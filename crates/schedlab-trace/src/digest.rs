@@ -113,6 +113,7 @@ fn fields(kind: &Kind) -> (u8, u8, [i32; 2], [u64; 2]) {
         Kind::Resched { pid, waited, section } => (13, section as u8, [pid, 0], [waited, 0]),
         Kind::Extension { pid, what } => (15, what as u8, [pid, 0], [0, 0]),
         Kind::LockWait { pid, lock, wait } => (14, lock as u8, [pid, 0], [wait, 0]),
+        Kind::Refill { pid, kib, time } => (16, 0, [pid, kib as i32], [time, 0]),
     }
 }
 

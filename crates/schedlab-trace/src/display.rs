@@ -52,6 +52,7 @@ impl fmt::Display for Kind {
                 write!(f, "schedlab_resched: pid={pid} waited={waited} [ns] section={}", section.name())
             }
             Kind::Extension { pid, what } => write!(f, "schedlab_extension: pid={pid} what={}", what.name()),
+            Kind::Refill { pid, kib, time } => write!(f, "schedlab_refill: pid={pid} kib={kib} time={time} [ns]"),
             Kind::LockWait { pid, lock, wait } => {
                 write!(f, "schedlab_lock: pid={pid} lock={} wait={wait} [ns]", lock as u8)
             }

@@ -174,6 +174,16 @@ pub enum Kind {
         /// What happened.
         what: Extension,
     },
+    /// Not a kernel tracepoint: the task that leaves the CPU of the event has refilled what others had displaced of its working
+    /// set, since it was switched in.
+    Refill {
+        /// The task.
+        pid: Pid,
+        /// Data brought into the nearest cache, in KiB.
+        kib: u32,
+        /// How much longer its work took for that.
+        time: Nanos,
+    },
     /// Not a kernel tracepoint: the CPU of the event waited `wait` ns for a lock that another one held.
     LockWait {
         /// The task that the CPU runs, 0 = idle.
@@ -349,6 +359,7 @@ impl Kind {
             | Kind::Fault { pid, .. }
             | Kind::Resched { pid, .. }
             | Kind::Extension { pid, .. }
+            | Kind::Refill { pid, .. }
             | Kind::LockWait { pid, .. } => ([pid, 0], [0, 0]),
         }
     }

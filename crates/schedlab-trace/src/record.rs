@@ -136,6 +136,7 @@ pub(crate) fn pids(kind: &Kind) -> [Pid; 2] {
         | Kind::Fault { .. }
         | Kind::Resched { .. }
         | Kind::Extension { .. }
+        | Kind::Refill { .. }
         | Kind::LockWait { .. } => [0, 0],
     }
 }

@@ -122,6 +122,7 @@ impl Teller {
             | Kind::Fault { .. }
             | Kind::Resched { .. }
             | Kind::Extension { .. }
+            | Kind::Refill { .. }
             | Kind::LockWait { .. } => Words::default(),
             _ => Words { comm: self.name(first, event.cpu), other_comm, prev_state },
         };

@@ -186,6 +186,9 @@ pub struct TaskSpec {
     pub timer_slack: Nanos,
     /// Start delay after the workload's start.
     pub delay: Nanos,
+    /// Data that it uses again and again, in KiB: which the caches of a machine hold while it runs; 0: none is stated.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub working_set: u32,
     /// Address space: tasks of one workload with equal numbers are threads of one process.
     pub process: u32,
     /// Initial registers.
@@ -226,6 +229,11 @@ pub struct Workload {
     pub kernel_threads: bool,
 }
 
+/// Whether no working set is stated.
+fn is_none(kib: &u32) -> bool {
+    *kib == 0
+}
+
 impl Default for TaskSpec {
     fn default() -> Self {
         TaskSpec {
@@ -240,6 +248,7 @@ impl Default for TaskSpec {
             cgroup: None,
             timer_slack: 50_000,
             delay: 0,
+            working_set: 0,
             process: 0,
             registers: [0; REGISTERS],
             jitter: true,

@@ -304,6 +304,7 @@ impl Reader {
             | Kind::Fault { .. }
             | Kind::Resched { .. }
             | Kind::Extension { .. }
+            | Kind::Refill { .. }
             | Kind::LockWait { .. } => {}
         }
         self.cpu(entry.cpu).just_charged = matches!(kind, Kind::Runtime { .. });

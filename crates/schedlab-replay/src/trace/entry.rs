@@ -106,6 +106,7 @@ impl Entry {
                 | Kind::Fault { .. }
                 | Kind::Resched { .. }
                 | Kind::Extension { .. }
+                | Kind::Refill { .. }
                 | Kind::LockWait { .. },
                 _,
             ) => [None, None],

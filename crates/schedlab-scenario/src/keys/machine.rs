@@ -15,6 +15,7 @@ pub const MACHINE: Section = Section {
         key("costs", "table", "", "cost of each action"),
         key("idle", "tables", "", "idle states of a CPU, shallowest first"),
         key("memory", "table", "", "what the memory delivers"),
+        key("caches", "table", "", "sizes of the caches, and how fast they are read"),
         key("physics", "table", "none", "mechanisms beyond the cost of instructions"),
     ],
 };
@@ -51,6 +52,33 @@ pub const IDLE: Section = Section {
     ],
 };
 
+/// `[caches]` of a machine.
+pub const CACHES: Section = Section {
+    name: "[caches]",
+    keys: &[
+        key("l1", "cache", "", "the first cache for data, of each core"),
+        key("l2", "cache", "", "the second one, of each core"),
+        key("llc", "cache", "", "the last-level cache, one for each of the topology's"),
+        key("memory", "table with read", "", "what is in no cache"),
+        key(
+            "range",
+            "two percentages",
+            "",
+            "bounds of estimated times, in percent of what exceeds the nearest cache's",
+        ),
+        key("source", "string", "", "where the numbers come from"),
+    ],
+};
+
+/// A cache.
+pub const CACHE: Section = Section {
+    name: "a cache",
+    keys: &[
+        key("size", "size such as \"1MiB\"", "", "how much data it holds"),
+        key("read", "duration", "", "how long it takes to read 1 KiB that lies in it"),
+    ],
+};
+
 /// `[physics]` of a machine.
 pub const PHYSICS: Section = Section {
     name: "[physics]",
@@ -62,6 +90,12 @@ pub const PHYSICS: Section = Section {
         key("core-idle", "boolean", "false", "a thread leaves an idle state that its whole core has reached"),
         key("housekeeping", "boolean", "false", "the kernel's periodic threads run"),
         key("memory", "boolean", "whether `[memory]` is given", "CPUs share the bandwidth of a node's memory"),
+        key(
+            "warmth",
+            "boolean",
+            "whether `caches` is given",
+            "a task refills what others have displaced of its working set",
+        ),
         key("source", "string", "", "why this machine has them"),
     ],
 };

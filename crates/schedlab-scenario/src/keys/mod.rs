@@ -16,7 +16,7 @@ pub use arm::{ARM, ARM_HOST, ARM_VM};
 pub use cgroup::{CGROUP, VARIANT_CGROUP};
 pub use costs::{COST, COSTS};
 pub use guest::{GUEST, GUEST_EVENT, VARIANT_GUEST};
-pub use machine::{IDLE, MACHINE, MEMORY, PHYSICS, TOPOLOGY};
+pub use machine::{CACHE, CACHES, IDLE, MACHINE, MEMORY, PHYSICS, TOPOLOGY};
 pub use metric::METRIC;
 pub use scenario::SCENARIO;
 pub use step::STEP;
@@ -81,5 +81,7 @@ pub const SECTIONS: &[&Section] = &[
     &COST,
     &IDLE,
     &MEMORY,
+    &CACHES,
+    &CACHE,
     &PHYSICS,
 ];

@@ -23,6 +23,12 @@ pub const WORKLOAD: Section = Section {
         key("guest", "name", "the host", "the guest that it runs in, declared by a [[guest]]"),
         key("delay", "duration", "0s", "when it starts"),
         key("timer-slack", "duration", "50us", "timer slack of its tasks"),
+        key(
+            "working-set",
+            "size such as \"256KiB\"",
+            "none",
+            "data that each of its tasks uses again and again, for `warmth`",
+        ),
     ],
 };
 
@@ -40,6 +46,7 @@ pub const TASK: Section = Section {
         key("cpus", "CPU list", "all", "CPUs it may use"),
         key("delay", "duration", "0s", "when it starts"),
         key("timer-slack", "duration", "50us", "timer slack of its tasks"),
+        key("working-set", "size such as \"256KiB\"", "none", "data that it uses again and again, for `warmth`"),
         key("cgroup", "path", "the workload's", "control group"),
         key("process", "number", "one per workload", "tasks with equal numbers are threads of one process"),
     ],

@@ -6,7 +6,7 @@ use schedlab_model::{Nanos, Topology, SEC};
 use schedlab_spec::{IdleState, Machine};
 
 use super::sources::Sources;
-use super::{costs, memory, physics, preset, topology};
+use super::{caches, costs, memory, physics, preset, topology};
 use crate::dist::constant_or_quantiles_up_to;
 use crate::error::Result;
 use crate::keys::{IDLE, MACHINE};
@@ -33,7 +33,8 @@ pub(super) fn machine(table: Table, name: &str) -> Result<Machine> {
         (None, None) => return Err(table.error("the key \"idle\" is missing").expected("at least one idle state")),
     };
     let memory = memory::read(&table, base.as_ref(), &mut sources)?;
-    let physics = physics::read(&table, base.as_ref(), &costs, memory, &mut sources)?;
+    let caches = caches::read(&table, base.as_ref().and_then(|base| base.caches.as_ref()), &mut sources)?;
+    let physics = physics::read(&table, base.as_ref(), (&costs, caches.as_ref(), memory), &mut sources)?;
     let text = |key: &str| table.get(key).map(|value| value.string("a string").map(str::to_owned)).transpose();
     let (sources, ranges) = sources.finish();
     Ok(Machine {
@@ -50,6 +51,7 @@ pub(super) fn machine(table: Table, name: &str) -> Result<Machine> {
         costs,
         idle_states,
         memory,
+        caches,
         physics,
         hz: table.get("hz").map(|value| hz(&value)).transpose()?.or(base.map(|base| base.hz)).unwrap_or(250),
     })

@@ -1,5 +1,6 @@
 //! Selects the machine of a scenario: a shipped preset, a file, the running machine, or an inline table.
 
+mod caches;
 mod costs;
 mod draft;
 mod host;

@@ -1,19 +1,21 @@
 //! The `[physics]` of a machine: which mechanisms beyond the cost of instructions it has.
 
-use schedlab_spec::{Costs, Machine, Mechanism, Memory, Physics};
+use schedlab_spec::{Caches, Costs, Machine, Mechanism, Memory, Physics};
 
 use super::sources::Sources;
 use crate::error::Result;
 use crate::keys::PHYSICS;
 use crate::value::Table;
 
+/// What a machine says that mechanisms need: its costs, its caches, and what its memory delivers.
+pub(crate) type Numbers<'m> = (&'m Costs, Option<&'m Caches>, Option<Memory>);
+
 /// Reads the mechanisms of a machine. Those that are missing are the base's; lines are on where their transfer has a cost, memory
-/// where the machine states what it delivers.
+/// where the machine states what it delivers, warmth where the caches have sizes.
 pub(super) fn read(
     machine: &Table,
     base: Option<&Machine>,
-    costs: &Costs,
-    memory: Option<Memory>,
+    numbers: Numbers,
     sources: &mut Sources,
 ) -> Result<Physics> {
     let own_cost = machine
@@ -22,22 +24,27 @@ pub(super) fn read(
     let mut physics = base.map(|base| base.physics).unwrap_or_default();
     physics.lines |= own_cost;
     physics.memory |= machine.get("memory").is_some();
+    physics.warmth |= machine.get("caches").is_some();
     let Some(value) = machine.get("physics") else { return Ok(physics) };
     let table = value.table("a table such as { locks = true, source = \"..\" }")?.only(&PHYSICS)?;
     sources.read("physics", &table)?;
-    switches(&table, physics, costs, memory)
+    switches(&table, physics, numbers)
 }
 
 /// The mechanisms with those that the table switches.
-pub(crate) fn switches(table: &Table, physics: Physics, costs: &Costs, memory: Option<Memory>) -> Result<Physics> {
+pub(crate) fn switches(table: &Table, physics: Physics, (costs, caches, memory): Numbers) -> Result<Physics> {
     let mut physics = physics;
     for (name, value) in table.entries().into_iter().filter(|(name, _)| *name != "source") {
         let found = Mechanism::ALL.into_iter().find(|mechanism| mechanism.name() == name);
         let mechanism = found.ok_or_else(|| {
             let error = table.key_error(name, format!("unknown mechanism {}", crate::error::quote(name)));
-            error.expected("one of lines, locks, selection, cpuidle, core-idle, housekeeping, memory")
+            error.expected("one of lines, locks, selection, cpuidle, core-idle, housekeeping, memory, warmth")
         })?;
         physics.set(mechanism, value.boolean()?);
+        if mechanism == Mechanism::Warmth && physics.warmth && caches.is_none() {
+            let error = value.error("the machine does not say how large its caches are");
+            return Err(error.hint("give them as caches of the machine"));
+        }
         let nothing = costs.line_transfer.iter().all(|cost| cost.typical() == 0);
         if mechanism == Mechanism::Lines && physics.lines && nothing {
             let error = value.error("the machine does not say what the transfer of a cache line costs");

@@ -28,12 +28,13 @@ fn every_preset_loads_and_names_its_sources() {
         let of_guests = costs.filter(|(_, cost)| cost[0].typical() > 0).count();
         assert!(of_guests >= 1, "{id}");
         let has = |group: &str| machine.sources.iter().any(|line| line.starts_with(group));
-        let optional = ["line-transfer: ", "physics: ", "memory: "].into_iter().filter(|group| has(group)).count();
+        let optional = ["line-transfer: ", "physics: ", "memory: ", "caches: "].into_iter().filter(|group| has(group)).count();
         assert_eq!(machine.sources.len(), 1 + needed + optional + of_guests + machine.idle_states.len(), "{id}");
         let physics = machine.physics;
         assert_eq!(has("line-transfer: "), physics.lines, "{id}");
         assert_eq!(has("memory: "), physics.memory, "{id}");
         assert_eq!(has("physics: "), Physics { memory: false, ..physics } != Physics::default(), "{id}");
+        assert_eq!((has("caches: "), machine.caches.is_some()), (physics.warmth, physics.warmth), "{id}");
         assert!(machine.sources.iter().all(|line| !line.contains(sources::NO_SOURCE)), "{id}");
         assert_eq!(machine.smt_rates.len(), machine.topology.smt(CpuId(0)).count(), "{id}");
     }
@@ -210,4 +211,47 @@ range = [\"1%\", \"10000%\"]
         .keys()
         .all(|cost| cost.starts_with("idle.") || machine.ranges.contains_key(cost) || cost == "irq"));
     assert!(machine.ranges.keys().filter(|cost| cost.starts_with("idle.")).eq(["idle.C1"]));
+}
+
+#[test]
+fn caches_switch_warmth_on() {
+    let text = b"base = \"laptop-8\"
+[caches]
+l2 = { size = \"1MiB\", read = \"20ns\" }
+llc = { size = \"8MiB\", read = \"60ns\" }
+memory = { read = \"150ns\" }
+range = [\"50%\", \"200%\"]
+";
+    let mut machine = parse("m.toml", text, "m").unwrap();
+    assert!(machine.physics.warmth);
+    assert_eq!(machine.ranges["caches"], [0.5, 2.0]);
+    let caches = machine.caches.clone().unwrap();
+    let levels: Vec<(&str, u64, u64)> = caches.levels.iter().map(|level| (level.name, level.kib, level.read)).collect();
+    assert_eq!((levels, caches.memory), (vec![("l2", 1024, 20), ("llc", 8192, 60)], 150));
+    assert!(machine.scale("caches", 2.0, 0));
+    assert_eq!(machine.caches.unwrap().memory, 280);
+    let mut without = preset("laptop-8").unwrap().unwrap();
+    assert!(!without.physics.warmth && !without.scale("caches", 2.0, 0));
+}
+
+#[test]
+fn caches_that_cannot_be_are_refused() {
+    let cases = [
+        ("caches = { llc = { size = \"8MiB\", read = \"60ns\" } }", "2:10: caches: the key \"memory\" is missing; expected a table such as { read = \"100ns\" }"),
+        ("caches = { memory = { read = \"60ns\" } }", "2:10: caches: the key \"llc\" is missing; expected a table such as { size = \"1MiB\", read = \"20ns\" }"),
+        (
+            "[caches]\nl2 = { size = \"2MiB\", read = \"20ns\" }\nllc = { size = \"1MiB\", read = \"20ns\" }",
+            "4:16: caches.llc.size: \"1MiB\": smaller than the cache before it; expected caches that grow from l1 to llc",
+        ),
+        (
+            "[caches]\nllc = { size = \"1MiB\", read = \"20ns\" }\nmemory = { read = \"10ns\" }",
+            "4:19: caches.memory.read: \"10ns\": faster than the cache before it; expected times that grow from l1 to memory",
+        ),
+        ("physics = { warmth = true }", "2:22: physics.warmth: the machine does not say how large its caches are"),
+    ];
+    for (text, want) in cases {
+        let text = format!("base = \"laptop-8\"\n{text}\n");
+        let error = parse("m.toml", text.as_bytes(), "m").unwrap_err();
+        assert_eq!(error.to_string(), format!("m.toml:{want}"), "{text}");
+    }
 }

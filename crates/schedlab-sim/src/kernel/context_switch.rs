@@ -13,6 +13,7 @@ use super::segment::{poll_lock, segment_end, settle};
 use super::state::Kernel;
 use super::task::{Life, Wait};
 use super::tick_sched::start_tick;
+use super::warmth::{begin_stay, end_stay};
 use crate::check::OnCpu;
 use crate::machine::{Activity, Machine, Mode, WORK_SHIFT};
 use crate::run::{Context, Run, Source};
@@ -79,6 +80,9 @@ fn switch_out<S: Sink>(
     if machine.cpus[cpu.index()].segment.mode == Mode::Stream {
         end_stream(run, machine, kernel, cpu);
     }
+    if machine.has_warmth() {
+        end_stay(run, machine, kernel, cpu, task);
+    }
     if kernel.cpus[cpu.index()].slice_ctrl != SliceCtrl::default() {
         rseq_sched_switch_event(run, kernel, cpu);
     }
@@ -122,6 +126,9 @@ fn switch_in<S: Sink>(
     c.pending += table.draw(&mut t.dice);
     if machine.shares() {
         touch_next(machine, kernel, cpu, task);
+    }
+    if machine.has_warmth() {
+        begin_stay(machine, kernel, cpu, task);
     }
     let c = &mut machine.cpus[cpu.index()];
     if c.activity != Activity::Busy {

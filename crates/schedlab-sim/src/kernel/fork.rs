@@ -25,6 +25,8 @@ pub struct Start<'a> {
     /// Address space.
     pub process: u32,
     pub timer_slack: Nanos,
+    /// In KiB.
+    pub working_set: u32,
     /// Seed of its draws of costs.
     pub seed: u64,
 }
@@ -36,6 +38,7 @@ pub fn start_task<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut
     task.prio = start.prio;
     task.process = start.process;
     task.timer_slack = start.timer_slack;
+    task.working_set = start.working_set;
     add(run, kernel, task, start.name);
     let cpu = start.attr.cpu;
     machine.cpus[cpu.index()].progress(run.now);
@@ -90,6 +93,7 @@ pub fn kernel_clone<S: Sink>(
     // Forked address spaces are numbered from the top, by task.
     task.process = if task.thread { p.process } else { u32::MAX - task.pid as u32 };
     task.timer_slack = p.timer_slack;
+    task.working_set = p.working_set;
     task.parent = Some(p.handle());
     let (handle, parent_pid) = (task.handle(), p.pid);
     let start = if task.thread { &machine.costs.start_thread } else { &machine.costs.start_process };
@@ -120,6 +124,8 @@ fn new_task(kernel: &Kernel, id: TaskId, seed: u64) -> Task {
         process: 0,
         timer_slack: 0,
         memory_home: None,
+        working_set: 0,
+        has_run: false,
         dice: Dice::new(stream(seed, "cost")),
         lines: TaskLines::default(),
     }

@@ -40,6 +40,7 @@ mod tlb;
 mod tlb_flush;
 mod trace;
 mod wake;
+mod warmth;
 
 pub use admission::refused;
 pub use bandwidth::{arm_bandwidth, on_bandwidth, resume_user_mode_work};

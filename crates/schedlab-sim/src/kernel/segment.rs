@@ -35,7 +35,7 @@ pub fn segment_end<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mu
     // Nearly always: nothing but the segment's own work is left.
     let plain = c.segment.mode.is_plain() && c.segment.every == 0;
     if plain && !k.resched_seen && k.leaving_for.is_none() && !k.in_newidle {
-        return Some(run.now + c.wall(c.segment.cost_left + c.segment.work_left)?);
+        return Some(run.now + c.wall_with(c.segment.cost_left, c.segment.work_left)?);
     }
     special_end(run, machine, kernel, cpu)
 }
@@ -67,11 +67,11 @@ fn special_end<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Ke
     }
     let segment = &c.segment;
     if segment.every != 0 && kernel.points.reschedules_at_points(k, segment) {
-        return Some(run.now + c.wall(segment.cost_left + segment.until_point())?);
+        return Some(run.now + c.wall_with(segment.cost_left, segment.until_point())?);
     }
     match segment.mode {
         Mode::User | Mode::Stream | Mode::Kernel | Mode::Locked | Mode::PreemptOff | Mode::IrqOff => {
-            Some(run.now + c.wall(segment.cost_left + segment.work_left)?)
+            Some(run.now + c.wall_with(segment.cost_left, segment.work_left)?)
         }
         Mode::Wall | Mode::Poll => Some((run.now + c.wall(segment.cost_left)?).max(segment.until)),
         // With no overhead left it continues when the lock's holder releases the lock, or when it has spun for long enough.

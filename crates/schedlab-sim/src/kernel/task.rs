@@ -91,6 +91,10 @@ pub struct Task {
     pub timer_slack: Nanos,
     /// The CPU on which it waited for memory first: its pages lie on that node.
     pub memory_home: Option<CpuId>,
+    /// Data that it uses again and again, in KiB; 0: none is stated.
+    pub working_set: u32,
+    /// Whether it has been on a CPU, where it states a working set.
+    pub has_run: bool,
     /// Draws of costs.
     pub dice: Dice,
     pub lines: TaskLines,

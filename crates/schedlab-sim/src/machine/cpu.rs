@@ -4,6 +4,7 @@ use schedlab_model::{CpuId, Nanos};
 
 use super::cost::Dice;
 use super::segment::{Segment, WORK_SHIFT};
+use super::warmth::Refill;
 
 /// A rate or speed of 1.
 pub const FULL_SPEED: u32 = 1 << WORK_SHIFT;
@@ -51,6 +52,8 @@ pub struct Cpu {
     pub speed: u32,
     /// What it executes while `Busy`.
     pub segment: Segment,
+    /// What the task that it runs has yet to refill.
+    pub refill: Refill,
     /// Overhead incurred and not yet charged to a segment, ns of work at rate 1.
     pub pending: Nanos,
     pub idle_state: usize,
@@ -79,6 +82,7 @@ impl Cpu {
             smt_rate,
             speed: FULL_SPEED,
             segment: Segment::EMPTY,
+            refill: Refill::default(),
             pending: 0,
             idle_state: 0,
             idle_from: 0,
@@ -107,7 +111,11 @@ impl Cpu {
                 let done = elapsed * u64::from(self.rate);
                 let cost = done.min(self.segment.cost_left);
                 self.segment.cost_left -= cost;
-                self.segment.work_left = self.segment.work_left.saturating_sub(done - cost);
+                let mut worked = done - cost;
+                if self.refill.touch != 0 && self.segment.mode.is_plain() {
+                    worked = self.refill.progress(worked, self.segment.work_left);
+                }
+                self.segment.work_left = self.segment.work_left.saturating_sub(worked);
                 let cost_ns = match self.rate {
                     FULL_SPEED => cost >> WORK_SHIFT,
                     0 => {
@@ -146,6 +154,14 @@ impl Cpu {
             0 => None,
             rate => Some(work.div_ceil(u64::from(rate))),
         }
+    }
+
+    /// How long the overhead and then so much of the work of its segment take, with what the task refills meanwhile, ns;
+    /// `None` at rate 0.
+    #[inline(always)]
+    pub fn wall_with(&self, cost: u64, work: u64) -> Option<Nanos> {
+        let refill = if self.refill.touch == 0 { 0 } else { self.refill.of(work) };
+        self.wall(cost + work + refill)
     }
 
     /// How long this much work that does not wait for memory takes, rounded up, ns; `None` at rate 0.

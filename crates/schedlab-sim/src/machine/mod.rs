@@ -20,6 +20,7 @@ mod segment;
 mod share_memory;
 mod state;
 pub mod touched;
+mod warmth;
 
 pub use changed::{Changed, Stall};
 pub use cost::{CostTables, Dice};

@@ -11,6 +11,7 @@ use super::cpuidle::{state_at_boot, Cpuidle};
 use super::exits::Exits;
 use super::memory::MemoryBandwidth;
 use super::segment::WORK_SHIFT;
+use super::warmth::Warmth;
 
 /// A core: its threads and how many of them are busy.
 #[derive(Clone, Debug)]
@@ -39,6 +40,8 @@ pub struct Machine {
     pub(super) cpuidle: Option<Box<Cpuidle>>,
     /// The CPUs that wait for memory, where they share its bandwidth.
     pub(super) memory: Option<Box<MemoryBandwidth>>,
+    /// What the caches hold, where tasks have working sets and the machine has sizes.
+    pub(super) warmth: Option<Box<Warmth>>,
     pub(super) preset: Arc<Preset>,
     shares: bool,
     has_locks: bool,
@@ -78,6 +81,7 @@ impl Machine {
             idle_allowed,
             cpuidle,
             memory: MemoryBandwidth::new(spec),
+            warmth: Warmth::new(spec),
             enqueue_time: costs.wakeup.typical().saturating_sub(costs.wakeup_clock.typical()),
             switch_time: costs.switch_thread.typical(),
             atomic_time: costs.user_op.typical(),
@@ -94,6 +98,12 @@ impl Machine {
     #[inline]
     pub fn shares(&self) -> bool {
         self.shares
+    }
+
+    /// Whether tasks may find their working sets displaced.
+    #[inline]
+    pub fn has_warmth(&self) -> bool {
+        self.warmth.is_some()
     }
 
     /// Whether locks are waited for.

@@ -109,6 +109,7 @@ fn start_task<S: Sink>(
         prio: kernel::prio(spec.policy, spec.nice),
         process: base.process + spec.process,
         timer_slack: spec.timer_slack,
+        working_set: spec.working_set,
         seed: programs.seed ^ key,
     };
     let id = kernel::start_task(run, machine, kernel, &new);

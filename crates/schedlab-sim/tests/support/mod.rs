@@ -81,6 +81,7 @@ pub fn machine(topology: Topology, cost: Nanos) -> Machine {
         },
         idle_states: vec![IdleState { name: "C1".into(), exit: c(), target_residency: 0, polling: false }],
         memory: Some(Memory { cpu: 1000, node: 1800, remote: 900 }),
+        caches: None,
         physics: Physics::default(),
         hz: 250,
     }

@@ -39,7 +39,7 @@ pub fn parse<'a>(name: &'a str, text: &'a str) -> Result<Body<'a>, String> {
         }),
         "sched_process_fork" => fork(text),
         "schedlab_sample" | "schedlab_count" | "schedlab_scan" | "schedlab_fault" | "schedlab_resched"
-        | "schedlab_extension" | "schedlab_lock" => program(name, Fields(text)),
+        | "schedlab_extension" | "schedlab_lock" | "schedlab_refill" => program(name, Fields(text)),
         _ => return Ok(Body::Other { name, fields: Fields(text) }),
     };
     let body = parsed.ok_or_else(|| format!("{name} does not have the fields a kernel prints: '{text}'"))?;
@@ -86,6 +86,7 @@ fn program<'a>(name: &str, fields: Fields<'a>) -> Option<Body<'a>> {
         "schedlab_sample" => Kind::Sample { pid, metric: fields.number("metric")?, value: fields.number("value")? },
         "schedlab_count" => Kind::Count { pid, metric: fields.number("metric")?, count: fields.number("count")? },
         "schedlab_fault" => Kind::Fault { pid, kib: fields.number("kib")?, major: fields.number("major") == Some(1) },
+        "schedlab_refill" => Kind::Refill { pid, kib: fields.number("kib")?, time: fields.number("time")? },
         "schedlab_resched" => {
             Kind::Resched { pid, waited: fields.number("waited")?, section: Section::parse(fields.get("section")?)? }
         }

@@ -68,6 +68,7 @@ fn body(kind: &Kind, words: &Words<'_>) -> String {
         | Kind::Fault { .. }
         | Kind::Resched { .. }
         | Kind::Extension { .. }
+        | Kind::Refill { .. }
         | Kind::LockWait { .. } => kind.to_string(),
         _ => {
             // Every other kind prints `name: pid=...`, and the kernel's format has the comm before it.

@@ -44,7 +44,7 @@ const WAKEE: &[(&str, Type)] = &[("comm", Comm), ("pid", Type::Pid), ("prio", In
 const WAKEE_PRINT: &str =
     r#""comm=%s pid=%d prio=%d target_cpu=%03d", REC->comm, REC->pid, REC->prio, REC->target_cpu"#;
 
-static EVENT_TYPES: [EventType; 16] = [
+static EVENT_TYPES: [EventType; 17] = [
     EventType {
         system: "sched",
         name: "sched_switch",
@@ -151,6 +151,12 @@ static EVENT_TYPES: [EventType; 16] = [
         name: "schedlab_extension",
         fields: &[("pid", Type::Pid), ("what", Text)],
         print: r#""pid=%d what=%s", REC->pid, __get_str(what)"#,
+    },
+    EventType {
+        system: "schedlab",
+        name: "schedlab_refill",
+        fields: &[("pid", Type::Pid), ("kib", U64), ("time", U64)],
+        print: r#""pid=%d kib=%Lu time=%Lu", REC->pid, (unsigned long long)REC->kib, (unsigned long long)REC->time"#,
     },
 ];
 
@@ -284,6 +290,7 @@ fn encode_kind(kind: &Kind, words: &Words<'_>, flags: Flags, at: Pid, out: &mut 
             record(14, [int(pid), wide(waited), Value::Text(section.name())], flags, at, out)
         }
         Kind::Extension { pid, what } => record(15, [int(pid), Value::Text(what.name())], flags, at, out),
+        Kind::Refill { pid, kib, time } => record(16, [int(pid), uint(kib), wide(time)], flags, at, out),
         Kind::LockWait { pid, lock, wait } => record(11, [int(pid), int(lock as i32), wide(wait)], flags, at, out),
     }
 }

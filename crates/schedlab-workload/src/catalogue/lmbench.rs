@@ -3,7 +3,8 @@
 //! - `lat_proc`: `fork` is fork, exit and wait; `exec` runs a small program in between; `shell` runs it by `/bin/sh -c`.
 //! - `lat_pipe`, `lat_unix`: one byte to and fro between two processes; the round trip.
 //! - `lat_sem`: two processes hand over to each other by semaphores; half a round trip.
-//! - `lat_ctx`: a token of 4 bytes goes round a ring of processes; each reads `size` KB before it passes it on; per hop.
+//! - `lat_ctx`: a token of 4 bytes goes round a ring of processes; each reads `size` KB, its working set, before it passes it
+//!   on; per hop.
 //! - `lat_select`, `lat_syscall`: system calls of one process.
 //!
 //! lmbench takes the median of 11 repetitions and subtracts the overhead of its loop. Here every operation is a sample, and
@@ -239,6 +240,7 @@ fn lat_ctx(settings: &Settings<'_>) -> Result<Workload, BuildError> {
     }
     sampled(&mut main, metric, |code| pass(code, ring[0], ring[1], true));
     let program = builder.program("lat_ctx", main);
-    builder.task(TaskSpec { name: "lat_ctx".to_string(), program, ..TaskSpec::default() });
+    let working_set = settings.number("size").unsigned_abs() as u32;
+    builder.task(TaskSpec { name: "lat_ctx".to_string(), program, working_set, ..TaskSpec::default() });
     Ok(limit::finish(builder, settings, "lat_ctx", 1))
 }

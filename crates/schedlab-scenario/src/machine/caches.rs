@@ -1,0 +1,50 @@
+//! The `[caches]` of a machine: sizes, and how fast a program reads what lies in them.
+
+use schedlab_model::{Nanos, USEC};
+use schedlab_spec::{CacheLevel, Caches, SharedBy};
+
+use super::sources::Sources;
+use crate::error::Result;
+use crate::kernel_sections::kib;
+use crate::keys::{CACHE, CACHES};
+use crate::value::{Table, Value};
+
+/// The levels that a machine may have, nearest first.
+const LEVELS: [(&str, SharedBy); 3] = [("l1", SharedBy::Core), ("l2", SharedBy::Core), ("llc", SharedBy::Llc)];
+const FORM: &str = "a table such as { size = \"1MiB\", read = \"20ns\" }";
+
+/// Reads the caches of a machine; `None` if neither it nor its base states them.
+pub(super) fn read(machine: &Table, base: Option<&Caches>, sources: &mut Sources) -> Result<Option<Caches>> {
+    let Some(value) = machine.get("caches") else { return Ok(base.cloned()) };
+    let table = value.table("a table of l1, l2, llc and memory")?.only(&CACHES)?;
+    sources.read("caches", &table)?;
+    table.require("llc", FORM)?;
+    let mut levels: Vec<CacheLevel> = Vec::new();
+    for (name, shared_by) in LEVELS {
+        let Some(value) = table.get(name) else { continue };
+        let level = value.table(FORM)?.only(&CACHE)?;
+        let nearer = levels.last().copied();
+        let size = level.require("size", "a size such as \"1MiB\"")?;
+        let kib = u64::from(kib(&size)?);
+        if nearer.is_some_and(|nearer| nearer.kib > kib) {
+            return Err(size.refuse("smaller than the cache before it").expected("caches that grow from l1 to llc"));
+        }
+        levels.push(CacheLevel { name, shared_by, kib, read: time(&level, nearer)? });
+    }
+    let memory = table.require("memory", "a table such as { read = \"100ns\" }")?;
+    let memory = time(
+        &memory.table("a table such as { read = \"100ns\" }")?.only_these(&["read"], "memory")?,
+        levels.last().copied(),
+    )?;
+    Ok(Some(Caches { levels, memory }))
+}
+
+/// How long 1 KiB takes: not less than out of the nearer cache.
+fn time(table: &Table, nearer: Option<CacheLevel>) -> Result<Nanos> {
+    let value: Value = table.require("read", "how long it takes to read 1 KiB")?;
+    let read = value.duration(1..=100 * USEC)?;
+    if nearer.is_some_and(|nearer| nearer.read > read) {
+        return Err(value.refuse("faster than the cache before it").expected("times that grow from l1 to memory"));
+    }
+    Ok(read)
+}

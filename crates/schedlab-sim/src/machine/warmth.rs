@@ -1,0 +1,290 @@
+//! Warmth: how much of its working set a task finds in the caches when it comes back to a CPU, and what the rest costs it.
+//!
+//! A task has a working set of W KiB, all of which it uses again and again, so that a cache of S KiB holds up to
+//! U = min(W, S) of it. A cache is a list of the tasks whose data it holds, the last to have run there first. When a task
+//! leaves the CPU it has brought in what was missing, and what no longer fits is evicted from the tasks that have been away
+//! for longest: least recently used, at the granularity of tasks (the stack algorithm of Mattson, Gecsei, Slutz and Traiger,
+//! IBM Systems Journal 9(2), 1970).
+//!
+//! When the task is switched in, level i holds R(i) of the U(i) that it holds while the task runs undisturbed. A KiB that
+//! lies in level i and no nearer one takes read(i). So the first pass over the working set takes longer than a warm one by
+//!
+//! debt = sum over levels of (U(i) - R(i)) * (read(i + 1) - read(i)), where the memory is the level behind the last,
+//!
+//! with R(i) not less than that of any nearer level. One pass over the warm set takes `touch` = [`Caches::warm_read`] of W. No
+//! task goes through its set faster than that, so the debt is spread over the next `touch` of its work: work w takes
+//!
+//! w + debt * min(w, touch) / touch,
+//!
+//! and a task that is switched out early has paid, and has brought in, the part of the debt that its work amounts to.
+//!
+//! A task that runs for the first time pays nothing and leaves its whole set in the caches: what it loads then is part of its
+//! program. Simplified: tasks share
+//! no data; a set keeps its size; what a task has left in a cache stays valid while it runs elsewhere, as if it were only
+//! read; threads of a core that run at the same time displace nothing of each other until one is switched out; the prefetching
+//! and associativity of a cache are in its `read` times. What lies in another last-level cache is read at the time of memory.
+
+use std::collections::VecDeque;
+
+use schedlab_model::{CpuId, Nanos, Pid};
+use schedlab_spec::{Caches, RunSpec, SharedBy};
+
+use super::segment::WORK_SHIFT;
+use super::state::Machine;
+
+/// Levels that a machine may have.
+const LEVELS: usize = 3;
+/// Tasks that a cache tells apart; data of those before is taken as evicted.
+const TASKS: usize = 1024;
+
+/// What is left of a task's debt while it is on a CPU, in units of work.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Refill {
+    /// Time that it loses yet.
+    pub debt: u64,
+    /// Work over which it loses it.
+    pub touch: u64,
+}
+
+impl Refill {
+    /// What the debt adds to the next `work`, rounded up.
+    #[inline]
+    pub fn of(&self, work: u64) -> u64 {
+        if self.touch <= work {
+            return self.debt;
+        }
+        part(self.debt, work, self.touch, true)
+    }
+
+    /// The CPU executes for `done` with `work` left: how much of the work that is.
+    #[inline]
+    pub fn progress(&mut self, done: u64, work: u64) -> u64 {
+        if done >= work + self.of(work) {
+            let paid = self.of(work);
+            self.pay(work, paid);
+            return work;
+        }
+        let whole = self.touch + self.debt;
+        if done >= whole {
+            let work = done - self.debt;
+            *self = Refill::default();
+            return work;
+        }
+        let worked = part(self.touch, done, whole, false);
+        self.pay(worked, done - worked);
+        worked
+    }
+
+    fn pay(&mut self, work: u64, paid: u64) {
+        if work >= self.touch {
+            *self = Refill::default();
+        } else {
+            self.touch -= work;
+            self.debt = self.debt.saturating_sub(paid);
+        }
+    }
+}
+
+/// amount * of / whole, for `of` below `whole`.
+fn part(amount: u64, of: u64, whole: u64, up: bool) -> u64 {
+    let product = u128::from(amount) * u128::from(of);
+    let whole = u128::from(whole.max(1));
+    (if up { product.div_ceil(whole) } else { product / whole }) as u64
+}
+
+/// One cache: how many KiB each task has in it, the last to have run first.
+#[derive(Clone, Default, Debug)]
+struct Cache {
+    holds: VecDeque<(Pid, u64)>,
+    /// Their sum.
+    held: u64,
+}
+
+impl Cache {
+    fn of(&self, task: Pid) -> u64 {
+        self.holds.iter().find(|(owner, _)| *owner == task).map_or(0, |(_, kib)| *kib)
+    }
+
+    /// The task has run and has so much in it now, of at most `size`.
+    fn put(&mut self, task: Pid, kib: u64, size: u64) {
+        if let Some(place) = self.holds.iter().position(|(owner, _)| *owner == task) {
+            self.held -= self.holds.remove(place).map_or(0, |(_, kib)| kib);
+        }
+        self.holds.push_front((task, kib));
+        self.held += kib;
+        while self.held > size || self.holds.len() > TASKS {
+            let excess = if self.holds.len() > TASKS { u64::MAX } else { self.held - size };
+            let Some((_, last)) = self.holds.back_mut() else { return };
+            let evicted = excess.min(*last);
+            self.held -= evicted;
+            *last -= evicted;
+            if *last == 0 {
+                self.holds.pop_back();
+            }
+        }
+    }
+}
+
+/// The task on a CPU since it was switched in.
+#[derive(Clone, Copy, Debug)]
+struct Stay {
+    task: Pid,
+    /// Per level, what the task found.
+    found: [u64; LEVELS],
+    /// Per level, what it has there once it is warm.
+    warm: [u64; LEVELS],
+    begun: Refill,
+    /// The debt as time.
+    time: Nanos,
+}
+
+/// What a task has refilled during a stay on a CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Refilled {
+    /// Data brought into the nearest cache, in KiB.
+    pub kib: u64,
+    /// How much longer its work took for that.
+    pub time: Nanos,
+}
+
+/// The contents of all caches.
+#[derive(Clone, Debug)]
+pub struct Warmth {
+    caches: Caches,
+    /// By level, then by core or by last-level cache.
+    contents: Vec<Vec<Cache>>,
+    /// By CPU, the core and the last-level cache.
+    places: Vec<[usize; 2]>,
+    stays: Vec<Option<Stay>>,
+}
+
+impl Warmth {
+    /// Cold caches; `None` where the machine has no sizes, the mechanism is off, or no task states a working set.
+    pub fn new(spec: &RunSpec) -> Option<Box<Self>> {
+        let (machine, topology) = (&spec.machine, &spec.machine.topology);
+        let stated = spec.workloads.iter().flat_map(|workload| &workload.tasks).any(|task| task.working_set > 0);
+        let caches = machine.caches.clone().filter(|_| stated && machine.physics.warmth)?;
+        let place = |cpu| {
+            let place = topology.place(cpu);
+            [place.core as usize, place.llc as usize]
+        };
+        let places: Vec<[usize; 2]> = topology.all().iter().map(place).collect();
+        let of = |shared_by: SharedBy| 1 + places.iter().map(|place| place[shared_by as usize]).max().unwrap_or(0);
+        let contents = caches.levels.iter().map(|level| vec![Cache::default(); of(level.shared_by)]).collect();
+        let stays = vec![None; places.len()];
+        Some(Box::new(Warmth { caches, contents, places, stays }))
+    }
+
+    /// The debt of a task that a CPU switches to, and what it found.
+    fn begin(&self, cpu: CpuId, task: Pid, set: u64, first: bool) -> Stay {
+        let (mut found, mut warm) = ([0; LEVELS], [0; LEVELS]);
+        let (mut time, mut nearer) = (0, 0);
+        for (i, level) in self.caches.levels.iter().enumerate().take(LEVELS) {
+            warm[i] = set.min(level.kib);
+            let held = if first { warm[i] } else { self.cache(i, cpu).of(task) };
+            found[i] = held.max(nearer).min(warm[i]);
+            nearer = found[i];
+            let behind = self.caches.levels.get(i + 1).map_or(self.caches.memory, |next| next.read);
+            time += (warm[i] - found[i]) * (behind - level.read);
+        }
+        let begun = Refill { debt: 0, touch: self.caches.warm_read(set) << WORK_SHIFT };
+        Stay { task, found, warm, begun, time }
+    }
+
+    /// The task leaves the CPU with so much left of its refill.
+    fn end(&mut self, cpu: CpuId, left: Refill) -> Option<Refilled> {
+        let stay = self.stays[cpu.index()].take()?;
+        let Refill { debt, touch } = stay.begun;
+        let worked = touch - left.touch;
+        for i in 0..self.caches.levels.len().min(LEVELS) {
+            let missing = stay.warm[i] - stay.found[i];
+            let kib = stay.found[i] + part(missing, worked, touch, false);
+            let size = self.caches.levels[i].kib;
+            self.cache_mut(i, cpu).put(stay.task, kib, size);
+        }
+        let time = part(stay.time, debt - left.debt.min(debt), debt, false);
+        let kib = part(stay.warm[0] - stay.found[0], worked, touch, false);
+        (time > 0).then_some(Refilled { kib, time })
+    }
+
+    fn cache(&self, level: usize, cpu: CpuId) -> &Cache {
+        let place = self.places[cpu.index()][self.caches.levels[level].shared_by as usize];
+        &self.contents[level][place]
+    }
+
+    fn cache_mut(&mut self, level: usize, cpu: CpuId) -> &mut Cache {
+        let place = self.places[cpu.index()][self.caches.levels[level].shared_by as usize];
+        &mut self.contents[level][place]
+    }
+}
+
+impl Machine {
+    /// A CPU switches to a task with a working set of so many KiB; `first`: it has never run. The time that it loses is
+    /// wall time: threads of the core that are busy do not prolong it.
+    #[inline(never)]
+    pub fn begin_stay(&mut self, cpu: CpuId, task: Pid, set: u32, first: bool) {
+        let Some(warmth) = &self.warmth else { return };
+        let mut stay = warmth.begin(cpu, task, u64::from(set), first);
+        stay.begun.debt = self.stall(cpu, stay.time) << WORK_SHIFT;
+        self.cpus[cpu.index()].refill = stay.begun;
+        if let Some(warmth) = &mut self.warmth {
+            warmth.stays[cpu.index()] = Some(stay);
+        }
+    }
+
+    /// The task that the CPU runs leaves it; everything up to now must be accounted.
+    #[inline(never)]
+    pub fn end_stay(&mut self, cpu: CpuId) -> Option<Refilled> {
+        let left = std::mem::take(&mut self.cpus[cpu.index()].refill);
+        self.warmth.as_mut()?.end(cpu, left)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_does_not_fit_is_evicted_from_the_task_that_ran_longest_ago() {
+        let mut cache = Cache::default();
+        cache.put(1, 40, 100);
+        cache.put(2, 40, 100);
+        cache.put(3, 40, 100);
+        assert_eq!([1, 2, 3].map(|task| cache.of(task)), [20, 40, 40]);
+        cache.put(1, 40, 100);
+        assert_eq!([1, 2, 3].map(|task| cache.of(task)), [40, 20, 40]);
+        cache.put(4, 100, 100);
+        assert_eq!([1, 2, 3, 4].map(|task| cache.of(task)), [0, 0, 0, 100]);
+    }
+
+    #[test]
+    fn a_debt_is_spread_over_one_pass_of_the_set() {
+        let refill = Refill { debt: 300, touch: 100 };
+        assert_eq!([0, 1, 50, 100, 1000].map(|work| refill.of(work)), [0, 3, 150, 300, 300]);
+    }
+
+    proptest! {
+        /// However its time is cut into pieces, work and debt are spent whole, and neither before its time.
+        #[test]
+        fn pieces_of_time_add_up(
+            debt in 0u64..1 << 40,
+            touch in 1u64..1 << 40,
+            work in 0u64..1 << 40,
+            pieces in prop::collection::vec(0u64..1 << 38, 0..50),
+        ) {
+            let mut refill = Refill { debt, touch };
+            let whole = work + refill.of(work);
+            let (mut left, mut spent) = (work, 0);
+            for piece in pieces {
+                let piece = piece.min(left + refill.of(left));
+                left -= refill.progress(piece, left);
+                spent += piece;
+            }
+            let rest = left + refill.of(left);
+            // Each piece rounds by less than two units, of which a nanosecond has 1024.
+            prop_assert!((spent + rest).abs_diff(whole) <= 100, "{} of {whole}", spent + rest);
+            prop_assert!(refill.debt <= debt && refill.touch <= touch && left <= work);
+        }
+    }
+}

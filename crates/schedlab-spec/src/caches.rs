@@ -1,0 +1,87 @@
+//! The caches of a machine: how much they hold, and how fast a program reads what lies in them.
+
+use schedlab_model::Nanos;
+
+/// Which CPUs share a cache.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SharedBy {
+    /// The threads of a core.
+    Core,
+    /// The CPUs of a last-level cache's domain ([`schedlab_model::Topology::llc`]).
+    Llc,
+}
+
+/// One level of cache.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CacheLevel {
+    /// Its key in machine files: `l1`, `l2` or `llc`.
+    pub name: &'static str,
+    /// Who shares it.
+    pub shared_by: SharedBy,
+    /// How much data it holds, in KiB; at least 1.
+    pub kib: u64,
+    /// Reading 1 KiB that lies in it.
+    pub read: Nanos,
+}
+
+/// The levels, nearest first, and the memory behind them. Sizes and times do not fall from one level to the next.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Caches {
+    /// At least the last-level cache.
+    pub levels: Vec<CacheLevel>,
+    /// Reading 1 KiB that lies in no cache.
+    pub memory: Nanos,
+}
+
+impl Caches {
+    /// The times with what is beyond that of the nearest cache multiplied by a factor.
+    #[must_use]
+    pub fn scaled(&self, factor: f64) -> Caches {
+        let nearest = self.levels.first().map_or(0, |level| level.read);
+        let scaled = |read: Nanos| nearest + (read.saturating_sub(nearest) as f64 * factor).round() as Nanos;
+        let level = |level: &CacheLevel| CacheLevel { read: scaled(level.read), ..*level };
+        Caches { levels: self.levels.iter().map(level).collect(), memory: scaled(self.memory) }
+    }
+
+    /// Reading this many KiB of warm data once, in ns: the part that a level holds and no nearer level has is read from that
+    /// level.
+    #[must_use]
+    pub fn warm_read(&self, kib: u64) -> Nanos {
+        let mut nearer = 0;
+        let mut time = 0;
+        for level in &self.levels {
+            let held = kib.min(level.kib);
+            time += (held - nearer) * level.read;
+            nearer = held;
+        }
+        time + (kib - nearer) * self.memory
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn caches() -> Caches {
+        let level = |name, shared_by, kib, read| CacheLevel { name, shared_by, kib, read };
+        Caches {
+            levels: vec![level("l2", SharedBy::Core, 1024, 10), level("llc", SharedBy::Llc, 32 * 1024, 40)],
+            memory: 100,
+        }
+    }
+
+    #[test]
+    fn warm_data_is_read_from_the_nearest_level_that_holds_it() {
+        let cases = [(0, 0), (1024, 10_240), (1025, 10_280), (32 * 1024, 1_280_000), (32 * 1024 + 1, 1_280_100)];
+        for (kib, time) in cases {
+            assert_eq!(caches().warm_read(kib), time, "{kib}");
+        }
+    }
+
+    #[test]
+    fn a_factor_leaves_the_nearest_cache_alone() {
+        let scaled = caches().scaled(2.0);
+        assert_eq!(scaled.levels.iter().map(|level| level.read).collect::<Vec<_>>(), [10, 70]);
+        assert_eq!(scaled.memory, 190);
+    }
+}
