@@ -28,7 +28,8 @@ fn every_preset_loads_and_names_its_sources() {
         let of_guests = costs.filter(|(_, cost)| cost[0].typical() > 0).count();
         assert!(of_guests >= 1, "{id}");
         let has = |group: &str| machine.sources.iter().any(|line| line.starts_with(group));
-        let optional = ["line-transfer: ", "physics: ", "memory: ", "caches: "].into_iter().filter(|group| has(group)).count();
+        let optional =
+            ["line-transfer: ", "physics: ", "memory: ", "caches: "].into_iter().filter(|group| has(group)).count();
         assert_eq!(machine.sources.len(), 1 + needed + optional + of_guests + machine.idle_states.len(), "{id}");
         let physics = machine.physics;
         assert_eq!(has("line-transfer: "), physics.lines, "{id}");

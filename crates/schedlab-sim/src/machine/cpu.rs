@@ -3,8 +3,8 @@
 use schedlab_model::{CpuId, Nanos};
 
 use super::cost::Dice;
+use super::refill::Refill;
 use super::segment::{Segment, WORK_SHIFT};
-use super::warmth::Refill;
 
 /// A rate or speed of 1.
 pub const FULL_SPEED: u32 = 1 << WORK_SHIFT;

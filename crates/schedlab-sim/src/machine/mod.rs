@@ -16,9 +16,11 @@ mod lines;
 mod lock;
 mod memory;
 mod menu;
+mod refill;
 mod segment;
 mod share_memory;
 mod state;
+mod stay;
 pub mod touched;
 mod warmth;
 

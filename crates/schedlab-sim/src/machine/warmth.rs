@@ -29,68 +29,13 @@ use std::collections::VecDeque;
 use schedlab_model::{CpuId, Nanos, Pid};
 use schedlab_spec::{Caches, RunSpec, SharedBy};
 
+use super::refill::{part, Refill};
 use super::segment::WORK_SHIFT;
-use super::state::Machine;
 
 /// Levels that a machine may have.
 const LEVELS: usize = 3;
 /// Tasks that a cache tells apart; data of those before is taken as evicted.
 const TASKS: usize = 1024;
-
-/// What is left of a task's debt while it is on a CPU, in units of work.
-#[derive(Clone, Copy, Default, Debug)]
-pub struct Refill {
-    /// Time that it loses yet.
-    pub debt: u64,
-    /// Work over which it loses it.
-    pub touch: u64,
-}
-
-impl Refill {
-    /// What the debt adds to the next `work`, rounded up.
-    #[inline]
-    pub fn of(&self, work: u64) -> u64 {
-        if self.touch <= work {
-            return self.debt;
-        }
-        part(self.debt, work, self.touch, true)
-    }
-
-    /// The CPU executes for `done` with `work` left: how much of the work that is.
-    #[inline]
-    pub fn progress(&mut self, done: u64, work: u64) -> u64 {
-        if done >= work + self.of(work) {
-            let paid = self.of(work);
-            self.pay(work, paid);
-            return work;
-        }
-        let whole = self.touch + self.debt;
-        if done >= whole {
-            let work = done - self.debt;
-            *self = Refill::default();
-            return work;
-        }
-        let worked = part(self.touch, done, whole, false);
-        self.pay(worked, done - worked);
-        worked
-    }
-
-    fn pay(&mut self, work: u64, paid: u64) {
-        if work >= self.touch {
-            *self = Refill::default();
-        } else {
-            self.touch -= work;
-            self.debt = self.debt.saturating_sub(paid);
-        }
-    }
-}
-
-/// amount * of / whole, for `of` below `whole`.
-fn part(amount: u64, of: u64, whole: u64, up: bool) -> u64 {
-    let product = u128::from(amount) * u128::from(of);
-    let whole = u128::from(whole.max(1));
-    (if up { product.div_ceil(whole) } else { product / whole }) as u64
-}
 
 /// One cache: how many KiB each task has in it, the last to have run first.
 #[derive(Clone, Default, Debug)]
@@ -127,15 +72,15 @@ impl Cache {
 
 /// The task on a CPU since it was switched in.
 #[derive(Clone, Copy, Debug)]
-struct Stay {
+pub struct Stay {
     task: Pid,
     /// Per level, what the task found.
     found: [u64; LEVELS],
     /// Per level, what it has there once it is warm.
     warm: [u64; LEVELS],
-    begun: Refill,
+    pub begun: Refill,
     /// The debt as time.
-    time: Nanos,
+    pub time: Nanos,
 }
 
 /// What a task has refilled during a stay on a CPU.
@@ -155,7 +100,7 @@ pub struct Warmth {
     contents: Vec<Vec<Cache>>,
     /// By CPU, the core and the last-level cache.
     places: Vec<[usize; 2]>,
-    stays: Vec<Option<Stay>>,
+    pub stays: Vec<Option<Stay>>,
 }
 
 impl Warmth {
@@ -176,7 +121,7 @@ impl Warmth {
     }
 
     /// The debt of a task that a CPU switches to, and what it found.
-    fn begin(&self, cpu: CpuId, task: Pid, set: u64, first: bool) -> Stay {
+    pub fn begin(&self, cpu: CpuId, task: Pid, set: u64, first: bool) -> Stay {
         let (mut found, mut warm) = ([0; LEVELS], [0; LEVELS]);
         let (mut time, mut nearer) = (0, 0);
         for (i, level) in self.caches.levels.iter().enumerate().take(LEVELS) {
@@ -192,7 +137,7 @@ impl Warmth {
     }
 
     /// The task leaves the CPU with so much left of its refill.
-    fn end(&mut self, cpu: CpuId, left: Refill) -> Option<Refilled> {
+    pub fn end(&mut self, cpu: CpuId, left: Refill) -> Option<Refilled> {
         let stay = self.stays[cpu.index()].take()?;
         let Refill { debt, touch } = stay.begun;
         let worked = touch - left.touch;
@@ -218,32 +163,9 @@ impl Warmth {
     }
 }
 
-impl Machine {
-    /// A CPU switches to a task with a working set of so many KiB; `first`: it has never run. The time that it loses is
-    /// wall time: threads of the core that are busy do not prolong it.
-    #[inline(never)]
-    pub fn begin_stay(&mut self, cpu: CpuId, task: Pid, set: u32, first: bool) {
-        let Some(warmth) = &self.warmth else { return };
-        let mut stay = warmth.begin(cpu, task, u64::from(set), first);
-        stay.begun.debt = self.stall(cpu, stay.time) << WORK_SHIFT;
-        self.cpus[cpu.index()].refill = stay.begun;
-        if let Some(warmth) = &mut self.warmth {
-            warmth.stays[cpu.index()] = Some(stay);
-        }
-    }
-
-    /// The task that the CPU runs leaves it; everything up to now must be accounted.
-    #[inline(never)]
-    pub fn end_stay(&mut self, cpu: CpuId) -> Option<Refilled> {
-        let left = std::mem::take(&mut self.cpus[cpu.index()].refill);
-        self.warmth.as_mut()?.end(cpu, left)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     #[test]
     fn what_does_not_fit_is_evicted_from_the_task_that_ran_longest_ago() {
@@ -256,35 +178,5 @@ mod tests {
         assert_eq!([1, 2, 3].map(|task| cache.of(task)), [40, 20, 40]);
         cache.put(4, 100, 100);
         assert_eq!([1, 2, 3, 4].map(|task| cache.of(task)), [0, 0, 0, 100]);
-    }
-
-    #[test]
-    fn a_debt_is_spread_over_one_pass_of_the_set() {
-        let refill = Refill { debt: 300, touch: 100 };
-        assert_eq!([0, 1, 50, 100, 1000].map(|work| refill.of(work)), [0, 3, 150, 300, 300]);
-    }
-
-    proptest! {
-        /// However its time is cut into pieces, work and debt are spent whole, and neither before its time.
-        #[test]
-        fn pieces_of_time_add_up(
-            debt in 0u64..1 << 40,
-            touch in 1u64..1 << 40,
-            work in 0u64..1 << 40,
-            pieces in prop::collection::vec(0u64..1 << 38, 0..50),
-        ) {
-            let mut refill = Refill { debt, touch };
-            let whole = work + refill.of(work);
-            let (mut left, mut spent) = (work, 0);
-            for piece in pieces {
-                let piece = piece.min(left + refill.of(left));
-                left -= refill.progress(piece, left);
-                spent += piece;
-            }
-            let rest = left + refill.of(left);
-            // Each piece rounds by less than two units, of which a nanosecond has 1024.
-            prop_assert!((spent + rest).abs_diff(whole) <= 100, "{} of {whole}", spent + rest);
-            prop_assert!(refill.debt <= debt && refill.touch <= touch && left <= work);
-        }
     }
 }
