@@ -188,7 +188,8 @@ const STEPS: u32 = 99;
 /// The bucket of a value: its leading `SUB_BITS + 1` bits, numbered so that buckets ascend with values.
 #[inline]
 fn bucket(value: u64) -> usize {
-    let shift = (63 - SUB_BITS).saturating_sub((value | 1).leading_zeros());
+    // A value with fewer bits than are kept is its own bucket.
+    let shift = 63 - SUB_BITS - (value | 1 << SUB_BITS).leading_zeros();
     ((shift as usize) << SUB_BITS) + (value >> shift) as usize
 }
 

@@ -77,15 +77,20 @@ impl IdleWhileRunnable {
     }
 
     /// Integrates up to `now`; must be called before a change at `now`.
-    #[inline]
+    #[inline(always)]
     pub fn advance(&mut self, now: Nanos) {
         if self.losing > 0 && now > self.last {
-            let elapsed = now - self.last;
-            for (lost, losing) in self.lost_by.iter_mut().zip(self.losing_by) {
-                *lost += elapsed * losing as u64;
-            }
+            self.integrate(now);
         }
-        self.last = self.last.max(now);
+    }
+
+    #[inline(never)]
+    fn integrate(&mut self, now: Nanos) {
+        let elapsed = now - self.last;
+        for (lost, losing) in self.lost_by.iter_mut().zip(self.losing_by) {
+            *lost += elapsed * losing as u64;
+        }
+        self.last = now;
     }
 
     /// One CPU changed from `old` to `new`.
@@ -95,14 +100,19 @@ impl IdleWhileRunnable {
         self.stuck += new.stuck() - old.stuck();
     }
 
-    /// All changes of one event are made: charges growth of the loss to `cause`, and takes a decrease off the causes in
-    /// their order.
-    #[inline]
-    pub fn settle(&mut self, cause: Cause) {
+    /// All changes of one event at `now` are made: charges growth of the loss to `cause`, and takes a decrease off the
+    /// causes in their order.
+    #[inline(always)]
+    pub fn settle(&mut self, cause: Cause, now: Nanos) {
         let losing = self.free.min(self.stuck);
-        if losing == self.losing {
-            return;
+        if losing != self.losing {
+            self.set_losing(losing, cause, now);
         }
+    }
+
+    #[inline(never)]
+    fn set_losing(&mut self, losing: i64, cause: Cause, now: Nanos) {
+        self.last = self.last.max(now);
         let mut fewer = self.losing - losing;
         self.losing = losing;
         if fewer < 0 {

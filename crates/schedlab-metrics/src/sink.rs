@@ -61,7 +61,7 @@ impl Metrics {
         if let Some(other) = elsewhere {
             self.wait_less(other);
         }
-        self.idle.settle(if next == 0 { Cause::Newidle } else { Cause::Preempt });
+        self.idle.settle(if next == 0 { Cause::Newidle } else { Cause::Preempt }, event.time);
         if prev_state == TaskState::Dead && prev != 0 {
             self.tasks.ended(prev);
         }
@@ -231,7 +231,7 @@ impl Metrics {
         task.cpu = target;
         self.idle.advance(time);
         self.wait_more(cpu);
-        self.idle.settle(cause);
+        self.idle.settle(cause, time);
     }
 
     fn migrate(&mut self, time: Nanos, pid: Pid, dest: CpuId) {
@@ -247,7 +247,7 @@ impl Metrics {
             self.idle.advance(time);
             self.wait_less(cpu.index());
             self.wait_more(dest_cpu);
-            self.idle.settle(Cause::Migrate);
+            self.idle.settle(Cause::Migrate, time);
         }
     }
 

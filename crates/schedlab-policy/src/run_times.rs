@@ -26,6 +26,12 @@ impl RunTimes {
         self.0.get_or_insert_default();
     }
 
+    /// Whether run times are recorded.
+    #[inline]
+    pub fn are_on(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// Records one, if run times are recorded.
     #[inline]
     pub fn record(&mut self, run_time: impl FnOnce() -> Option<RunTime>) {

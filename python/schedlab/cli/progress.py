@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import threading
 import time
@@ -105,7 +104,7 @@ class Progress:
             text = plain.escaped(line(self._done, self._total, words, self._under_way(), self._elapsed()))
             if not self._over.is_set():
                 # A line that wraps could not be redrawn.
-                write(f"\r\x1b[K{text[: shutil.get_terminal_size().columns - 1]}")
+                write(f"\r\x1b[K{text[: terminal_columns() - 1]}")
 
 
 def line(done: int, total: int, last: str, under_way: Sequence[UnderWay], elapsed_s: float) -> str:
@@ -153,6 +152,14 @@ def clock(ns: float) -> str:
         if seconds >= 2 * size:
             return f"{seconds / size:.1f} {unit}"
     return f"{seconds:.0f} s" if seconds >= 10 or seconds == 0 else f"{seconds:.2g} s"
+
+
+def terminal_columns() -> int:
+    """Of the terminal that the progress is drawn on."""
+    # Imported where there is a terminal: it loads three libraries for archives.
+    from shutil import get_terminal_size
+
+    return get_terminal_size().columns
 
 
 def write(text: str) -> None:

@@ -87,7 +87,7 @@ impl CfsRq {
     }
 
     /// The queue's sums with the running entity added, if it is still queued.
-    #[inline]
+    #[inline(always)]
     pub(super) fn average(&self, entities: &Entities) -> Average {
         let (mut sum, mut weight) = (self.avg_vruntime, self.avg_load);
         if self.curr.is_some() {
@@ -220,7 +220,7 @@ impl CfsRq {
     }
 
     /// `entity_lag`: `V - v` within its bound.
-    #[inline]
+    #[inline(always)]
     pub(super) fn entity_lag(&self, entities: &Entities, config: &KernelConfig, id: EntityId, v: Vruntime) -> i64 {
         let limit = self.lag_limit(entities, config, id);
         v.since(entities[id].vruntime).clamp(-limit, limit)

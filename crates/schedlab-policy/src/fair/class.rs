@@ -23,9 +23,12 @@ impl FairClass<'_> {
     /// After anything that may have changed the CPU's queue or recorded a decision.
     #[inline(always)]
     pub(crate) fn sync(&mut self, cpu: CpuId) {
-        let q = self.fair.rq(cpu);
-        self.core.rqs[cpu.index()].sched_idle = q.idle_h_nr_running;
-        self.core.set_nr_running(cpu, self.fair.class, q.h_nr_running);
+        let (q, class) = (self.fair.rq(cpu), self.fair.class);
+        let rq = &mut self.core.rqs[cpu.index()];
+        rq.sched_idle = q.idle_h_nr_running;
+        if rq.by_class[class.index()] != q.h_nr_running {
+            self.core.set_nr_running(cpu, class, q.h_nr_running);
+        }
         if self.core.is_recording() {
             self.drain_log();
         }
@@ -291,6 +294,7 @@ impl SchedClass for Fair {
         Fair::clear_resched(self, cpu);
     }
 
+    #[inline]
     fn clock_updated(&self, cpu: CpuId) -> Nanos {
         self.updated_to(cpu)
     }

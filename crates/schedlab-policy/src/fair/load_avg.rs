@@ -8,7 +8,8 @@
 //! Simplified: clocks start at 1 ms instead of 0, because 0 in `last_update_time` means "not attached".
 
 use super::arena::Arena;
-use super::entity::EntityId;
+use super::cfs_rq::CfsRq;
+use super::entity::{Entity, EntityId};
 use crate::features::Feature;
 use crate::pelt::clock::PeltClock;
 use crate::pelt::group::{calc_group_shares, propagate_entity_load_avg};
@@ -20,6 +21,18 @@ use schedlab_model::{CpuId, Nanos};
 /// The clock's start: 0 means "not attached".
 pub(super) const BOOT: Nanos = 1 << 20;
 
+impl CfsRq {
+    /// The entity and the queue are brought up to `at`, by the clock of load tracking. Whether the queue's averages changed.
+    #[inline(never)]
+    fn update_load_avg(&mut self, se: &mut Entity, id: EntityId, at: Nanos, signals: &Signals) -> bool {
+        if se.avg.is_due(at) && se.avg.last_update_time != 0 {
+            let runnable = if se.sched_delayed { 0 } else { u64::from(se.runnable) };
+            se.avg.__update_load_avg_se(at, se.load, (se.on_rq, runnable, self.h_curr == id), signals);
+        }
+        self.pelt.is_due(at) && self.update_cfs_rq_load_avg(at, signals)
+    }
+}
+
 /// Updates.
 impl Arena {
     /// `update_load_avg`: brings an entity and its queue up to now; a group's entity follows what moved below it. `tg`:
@@ -27,37 +40,27 @@ impl Arena {
     #[inline(always)]
     pub fn update_load_avg(&mut self, signals: &Signals, rq: usize, id: EntityId, tg: bool, now: Nanos) {
         let at = self.cfs_rq_clock_pelt(rq, now);
-        // Nothing is shorter than a unit: often the queue was just updated for another task.
-        if self.grouped || self.rqs[rq].pelt.is_due(at) || self.entities[id].avg.is_due(at) {
-            self.update_load_avg_at(signals, rq, id, tg, (at, now));
-        }
-    }
-
-    /// The same; `at`: now, by the clock of load tracking.
-    #[inline(never)]
-    fn update_load_avg_at(&mut self, signals: &Signals, rq: usize, id: EntityId, tg: bool, (at, now): (Nanos, Nanos)) {
-        let (q, se) = (&mut self.rqs[rq], &mut self.entities[id]);
-        if se.avg.is_due(at) && se.avg.last_update_time != 0 {
-            let runnable = if se.sched_delayed { 0 } else { u64::from(se.runnable) };
-            se.avg.__update_load_avg_se(at, se.load, (se.on_rq, runnable, q.h_curr == id), signals);
-        }
-        let changed = q.pelt.is_due(at) && q.update_cfs_rq_load_avg(at, signals);
         if self.grouped {
-            self.update_group_load_avg(signals, rq, id, changed, tg, now);
+            return self.update_group_load_avg(signals, rq, id, tg, (at, now));
+        }
+        let (q, se) = (&mut self.rqs[rq], &mut self.entities[id]);
+        // Nothing is shorter than a unit: often the queue was just updated for another task.
+        if q.pelt.is_due(at) || se.avg.is_due(at) {
+            q.update_load_avg(se, id, at, signals);
         }
     }
 
-    /// The part of `update_load_avg` that concerns groups.
+    /// The same where there are groups; `at`: now, by the clock of load tracking.
     #[inline(never)]
     fn update_group_load_avg(
         &mut self,
         signals: &Signals,
         rq: usize,
         id: EntityId,
-        mut changed: bool,
         tg: bool,
-        now: Nanos,
+        (at, now): (Nanos, Nanos),
     ) {
+        let mut changed = self.rqs[rq].update_load_avg(&mut self.entities[id], id, at, signals);
         if let Some(below) = self.entities[id].my_q {
             changed |= self.propagate_entity_load_avg(signals, rq, id, below as usize);
         }

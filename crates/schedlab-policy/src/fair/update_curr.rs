@@ -57,12 +57,20 @@ impl Queues {
             return self.charge_group(rq, delta, now);
         }
         let ended = self.arena.rqs[competes_on].charge(&mut self.arena.entities, &self.config, curr, delta, now);
+        if ended.slice || ended.protection || self.pools.used || self.run_times.are_on() {
+            self.after_charge(rq, curr, (delta, ended), now);
+        }
+    }
+
+    /// What follows from a charge, where anything does.
+    #[inline(never)]
+    fn after_charge(&mut self, rq: usize, curr: EntityId, (delta, ended): (Nanos, Ended), now: Nanos) {
         self.run_times.record(|| {
             let se = &self.arena.entities[curr];
             se.is_task().then(|| RunTime { task: curr.task_id(), runtime: delta, vruntime: se.vruntime.0 })
         });
         if ended.slice || ended.protection {
-            self.end_turn(competes_on, curr, ended, now);
+            self.end_turn(self.arena.competes_on(rq), curr, ended, now);
         }
         self.charge_group(rq, delta, now);
     }
@@ -77,7 +85,6 @@ impl Queues {
 
     /// What a used-up slice or the end of protection means while others wait. A broken marker ends the turn only once the
     /// entity is not eligible either (`did_preempt_short`).
-    #[inline(never)]
     fn end_turn(&mut self, rq: usize, curr: EntityId, ended: Ended, now: Nanos) {
         let q = &self.arena.rqs[rq];
         if q.nr_competing(&self.config) == 1 {

@@ -403,7 +403,7 @@ impl Entities {
 
 impl CfsRq {
     /// `do_preempt_short`: the wakee's slice is shorter, and it deserves the CPU by deadline or eligibility.
-    #[inline]
+    #[inline(always)]
     fn do_preempt_short(&self, entities: &Entities, config: &KernelConfig, curr: EntityId, wakee: EntityId) -> bool {
         entities.preempts_short(config, curr, wakee)
             && self.entity_eligible(entities, wakee)

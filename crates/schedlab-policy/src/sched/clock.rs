@@ -15,6 +15,7 @@ use crate::procedure::Schedule;
 impl<L: ClassList> Sched<L> {
     /// The CPU's clock in the `__schedule` whose pick ends now. A function that used the queue after a check requested to skip
     /// the update has updated the clock itself.
+    #[inline(always)]
     pub fn schedule_clock(&mut self, cpu: CpuId, now: Nanos, schedule: &Schedule) -> Nanos {
         match self.core.rqs[cpu.index()].skip.take() {
             Some(skipped) => (skipped.max(self.clock_updated(cpu)) + schedule.clock_read).min(now),

@@ -281,22 +281,18 @@ impl Core {
     }
 
     /// `add_nr_running`, `sub_nr_running`: sets the number of runnable tasks of a class on the CPU.
-    #[inline(always)]
+    #[inline(never)]
     pub fn set_nr_running(&mut self, cpu: CpuId, class: ClassId, nr_running: u32) {
         let rq = &mut self.rqs[cpu.index()];
-        let before = std::mem::replace(&mut rq.by_class[class.index()], nr_running);
-        if before != nr_running {
-            let all = rq.nr_running;
-            rq.nr_running = all + nr_running - before;
-            self.count_changed(cpu, all);
+        let of_class = std::mem::replace(&mut rq.by_class[class.index()], nr_running);
+        if of_class == nr_running {
+            return;
         }
-    }
-
-    #[inline(never)]
-    fn count_changed(&mut self, cpu: CpuId, before: u32) {
-        let nr_running = self.rqs[cpu.index()].nr_running;
-        if (before >= 2) != (nr_running >= 2) {
-            self.domains.count_overloaded(cpu, nr_running >= 2);
+        let before = rq.nr_running;
+        rq.nr_running = before + nr_running - of_class;
+        let overloaded = rq.nr_running >= 2;
+        if (before >= 2) != overloaded {
+            self.domains.count_overloaded(cpu, overloaded);
         }
         self.refresh_idle(cpu);
     }

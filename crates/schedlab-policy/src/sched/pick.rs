@@ -12,6 +12,7 @@ use crate::Resched;
 impl<L: ClassList> Sched<L> {
     /// `deactivate_task(DEQUEUE_SLEEP)` of the current task of its CPU; `special`: dead, parked or frozen. Returns
     /// false if its dequeue is delayed and it stays queued. In both cases [`Sched::pick_next_task`] must follow on that CPU.
+    #[inline(always)]
     pub fn block(&mut self, task: TaskId, special: bool, now: Nanos) -> bool {
         let cpu = self.cpu_of(task);
         let flags = Dequeue { sleep: true, special, ..Dequeue::default() };

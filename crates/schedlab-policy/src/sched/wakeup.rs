@@ -96,7 +96,6 @@ impl<L: ClassList> Sched<L> {
         queued
     }
 
-    #[inline(never)]
     fn enqueue_delayed(&mut self, task: TaskId, now: Nanos) {
         let cpu = self.cpu_of(task);
         let flags = Enqueue { wakeup: true, delayed: true, ..Enqueue::default() };

@@ -103,8 +103,15 @@ pub fn touch_moved<S: Sink>(
 
 /// CPU `this` has read or changed the sums of groups (`update_cfs_group`, `update_tg_load_avg`), as the scheduler has recorded
 /// since the last call: charges the time.
-#[inline]
+#[inline(always)]
 pub fn charge_group_loads<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, this: CpuId) {
+    if !kernel.group_lines.is_empty() {
+        charge_recorded_loads(run, machine, kernel, this);
+    }
+}
+
+#[inline(never)]
+fn charge_recorded_loads<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, this: CpuId) {
     let Kernel { sched, group_lines, .. } = kernel;
     let Some(accesses) = sched.fair.group_loads().drain() else { return };
     let at = run.now + machine.sending_delay(this);

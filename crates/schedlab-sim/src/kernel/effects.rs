@@ -36,12 +36,12 @@ impl<S: Sink> Driver for Executor<'_, '_, S> {
 
     #[inline(always)]
     fn clock(&self, cpu: CpuId) -> Nanos {
-        self.kernel.cpus[cpu.index()].clocks.clock(self.run.now)
+        self.kernel.clock(cpu, self.run.now)
     }
 
     #[inline(always)]
     fn clock_task(&self, cpu: CpuId) -> Nanos {
-        self.kernel.cpus[cpu.index()].clocks.clock_task(self.run.now)
+        self.kernel.clock_task(cpu, self.run.now)
     }
 
     #[inline(always)]

@@ -64,33 +64,33 @@ impl CostTable {
 #[derive(Clone, Debug)]
 pub struct Dice {
     stream: Stream,
-    word: u64,
-    left: u8,
+    /// The bytes of one word of the stream, and which of them is next.
+    bytes: [u8; 8],
+    next: usize,
 }
 
 impl Dice {
     /// Dice on a stream.
     #[must_use]
     pub fn new(stream: Stream) -> Self {
-        Dice { stream, word: 0, left: 0 }
+        Dice { stream, bytes: [0; 8], next: 8 }
     }
 
     #[inline]
     fn roll(&mut self) -> u8 {
-        if self.left == 0 {
+        if self.next >= self.bytes.len() {
             self.refill();
         }
-        self.left -= 1;
-        let byte = self.word as u8;
-        self.word >>= 8;
+        let byte = self.bytes[self.next % 8];
+        self.next += 1;
         byte
     }
 
     #[cold]
     #[inline(never)]
     fn refill(&mut self) {
-        self.word = self.stream.next_u64();
-        self.left = 8;
+        self.bytes = self.stream.next_u64().to_le_bytes();
+        self.next = 0;
     }
 }
 

@@ -30,13 +30,15 @@ pub fn transfer<S: Sink>(x: &mut Running<S>, object: u32, write: bool) -> bool {
             channel.readers.push_back(x.task);
         }
     }
+    let wakes_readers = outcome.wake_readers != Wake::None && !channel.readers.is_empty();
+    let wakes_writers = outcome.wake_writers != Wake::None && !channel.writers.is_empty();
     if x.machine.shares() {
         settle_shared(&mut x.reborrow(), object, write, resumed);
     }
-    if outcome.wake_readers != Wake::None {
+    if wakes_readers {
         wake_channel(&mut x.reborrow(), object, outcome.wake_readers, false);
     }
-    if outcome.wake_writers != Wake::None {
+    if wakes_writers {
         wake_channel(&mut x.reborrow(), object, outcome.wake_writers, true);
     }
     if outcome.left > 0 {

@@ -167,7 +167,7 @@ impl EventQueue {
     #[must_use]
     pub fn next_time(&mut self) -> Nanos {
         let top = self.top();
-        time_of(self.front.0.min(top))
+        time_of(self.front.0).min(time_of(top))
     }
 
     /// The source of the earliest event if that is due at `now`.
@@ -280,7 +280,7 @@ impl EventQueue {
     }
 
     /// The event of a heap entry has moved.
-    #[inline]
+    #[inline(never)]
     fn rekey(&mut self, at: usize, key: Key) {
         let Entry { time, source } = self.heap[at];
         let place = &mut self.places[source as usize];

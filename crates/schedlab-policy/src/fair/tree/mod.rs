@@ -205,11 +205,16 @@ impl Tree {
 
     /// The first node in order whose value passes `eligible`, found by pruning on subtree minima: `eligible` must hold
     /// for every value before one it holds for.
-    #[inline]
+    #[inline(always)]
     pub fn first_eligible(&self, nodes: &[Node], eligible: impl Fn(Vruntime) -> bool) -> EntityId {
         if self.first.is_some() && eligible(nodes[self.first.index()].value) {
             return self.first;
         }
+        self.search_eligible(nodes, eligible)
+    }
+
+    /// The same where the first node does not pass.
+    fn search_eligible(&self, nodes: &[Node], eligible: impl Fn(Vruntime) -> bool) -> EntityId {
         let mut at = self.root;
         while at.is_some() {
             let node = &nodes[at.index()];
