@@ -227,7 +227,7 @@ mod tests {
         task
     }
 
-    /// Runs whoever is picked, with a tick every ms; how long each task ran.
+    /// Runs the picked task, with a tick every ms, and returns how long each task ran.
     fn run(fair: &mut Fair, tasks: &[TaskId], ms: u64) -> Vec<Nanos> {
         let cpus: Vec<CpuId> = tasks.iter().map(|task| fair.entity(*task).cpu).collect();
         for now in (2..ms + 2).map(|ms| ms * MSEC) {

@@ -65,7 +65,7 @@ impl Cpu {
         if self.pending.is_some() || self.current == 0 {
             return;
         }
-        let lazy = checks.model == PreemptModel::Lazy && !(entry.flags.need_resched() && !remote);
+        let lazy = checks.model == PreemptModel::Lazy && (remote || !entry.flags.need_resched());
         let kernel = self.in_call.get(&self.current).copied();
         let due = |lazy| (!remote).then(|| checks.due(lazy, kernel, entry, false)).flatten();
         let (due, due_if_full) = (due(lazy), due(false));

@@ -129,7 +129,7 @@ mod tests {
         lock.owner = None;
         assert_eq!([B, C, D].map(|task| lock.is_free_for(kind, task)), [true, false, true]);
         assert_eq!(lock.candidates(kind), [B, D]);
-        // It was kicked: whoever is not in the queue queues.
+        // It was kicked: a task that is not in the queue joins it.
         lock.first_spins();
         assert_eq!([B, C, D].map(|task| lock.is_free_for(kind, task)), [true, false, false]);
         assert!(lock.take(B), "C is the next first waiter");

@@ -52,7 +52,7 @@ pub(super) const ENTRY: Entry = Entry {
             100,
             "percent of all CPUs to be busy: adapts rps to it, from 10 on; 0 = off",
         ),
-        OptionSpec::not_modelled("split", "caches have no model"),
+        OptionSpec::not_modelled("split", "data that threads share has no model"),
         OptionSpec::not_modelled("message-cpus", "use the scenario's own affinity"),
         OptionSpec::not_modelled("worker-cpus", "use the scenario's own affinity"),
         OptionSpec::not_modelled("warmuptime", "use the scenario's warmup"),

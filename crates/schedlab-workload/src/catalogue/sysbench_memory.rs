@@ -29,7 +29,7 @@ pub(super) const ENTRY: Entry = Entry {
         word("memory-oper", &["write", "read"], "what is done with a block"),
         word("memory-access-mode", &["seq", "rnd"], "in order or at random"),
         OptionSpec::not_modelled("memory-total-size", "a total that all threads share has no model: set time"),
-        OptionSpec::not_modelled("memory-scope", "caches have no model"),
+        OptionSpec::not_modelled("memory-scope", "data that threads share has no model"),
         sysbench::RATE,
     ],
     metrics: &[OPS, MIB],
