@@ -32,7 +32,7 @@ impl CfsRq {
         now: Nanos,
     ) -> Ended {
         let se = &mut entities[curr];
-        se.ran(delta, now);
+        se.update_se(delta, now);
         se.vruntime = se.vruntime.plus(calc_delta_fair(delta, se.h_load) as i64);
         let running = se.on_rq.then_some(se.vruntime);
         if !config.is_eevdf() {
@@ -55,9 +55,9 @@ impl CfsRq {
 }
 
 impl Entity {
-    /// `update_se`: it ran for `delta`, up to `now`.
+    /// `update_se`: the entity ran for `delta`, up to `now`.
     #[inline]
-    pub(super) fn ran(&mut self, delta: Nanos, now: Nanos) {
+    pub(super) fn update_se(&mut self, delta: Nanos, now: Nanos) {
         self.exec_start = now;
         self.sum_exec_runtime += delta;
     }

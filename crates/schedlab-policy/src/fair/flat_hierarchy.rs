@@ -149,7 +149,7 @@ impl Queues {
 
 /// Switching.
 impl Queues {
-    /// `put_prev_task_fair`: `next` takes the place of `prev`; either may be none.
+    /// `next` takes the place of `prev`, as `put_prev_task_fair` of 7.3 does it; either may be none.
     pub(super) fn put_prev_flat(&mut self, root: usize, prev: EntityId, next: EntityId, now: Nanos) {
         let (mut id, mut towards) = (prev, next);
         while id.is_some() {

@@ -53,7 +53,7 @@ impl Queues {
         let competes_on = self.arena.competes_on(rq);
         let se = &mut self.arena.entities[curr];
         if self.config.rules.flat_hierarchy && !se.is_task() {
-            se.ran(delta, now);
+            se.update_se(delta, now);
             return self.charge_group(rq, delta, now);
         }
         let ended = self.arena.rqs[competes_on].charge(&mut self.arena.entities, &self.config, curr, delta, now);
