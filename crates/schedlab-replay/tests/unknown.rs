@@ -73,7 +73,8 @@ const UNSOLVED: [&str; 1] = ["7.0.4-1cpu-identify.ftrace.gz"];
 /// only a probe shows those.
 fn traces() -> Vec<(String, PathBuf, &'static Version)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
-    let mut paths: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut paths: Vec<PathBuf> = entries.filter(|path| path.to_string_lossy().ends_with(".ftrace.gz")).collect();
     paths.sort();
     let named = paths.into_iter().map(|path| (path.file_name().unwrap().to_string_lossy().into_owned(), path));
     named
@@ -167,19 +168,5 @@ fn a_wrong_feature_loses_without_probes() {
         let right = plain(&path, row);
         let wrong = replay(&mut Plain::open(&path).flip(feature), row, &Options::default()).unwrap();
         assert!(share(&wrong) < share(&right) - 0.01, "{name} {feature}: {} {}", share(&wrong), share(&right));
-    }
-}
-
-#[test]
-fn a_row_without_a_model_of_groups_says_so() {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
-    for (name, row, said) in [
-        ("7.2.13-1cpu-hogs-autogroup", "7.2", 0),
-        ("7.2.13-1cpu-hogs-autogroup", "7.3", 1),
-        ("7.3.4-1cpu-hackbench", "7.3", 0),
-    ] {
-        let report = plain(&corpus.join(format!("{name}.ftrace.gz")), Version::find(row).unwrap());
-        let about_groups = report.refused.iter().filter(|word| word.contains("tasks of all groups")).count();
-        assert_eq!(about_groups, said, "{name} under {row}: {:?}", report.refused);
     }
 }
