@@ -436,8 +436,8 @@ def test_a_study_that_is_recorded_alone_leaves_the_others_as_they_are(tmp_path: 
     report, origins = results.joined(kept, recorded(studies["second"], "anew"), ["first", "second"])
     assert [one.study.name for one in report.studies] == ["first", "second"]
     assert {name: origin.name for name, origin in origins.items()} == {"first": "start", "second": "anew"}
-    assert markdown(page(report, [], origins)).count("Recorded on") == 0
-    assert "- first: on " in markdown(page(report, [], origins))
+    assert markdown(page(report, [], origins)).count("Recorded on") == 2
+    assert "Studies: first." in markdown(page(report, [], origins))
     assert markdown(page(*together[:1], [], together[1])).count("Recorded on") == 1
 
 

@@ -104,8 +104,10 @@ def _origins(origins: Origins) -> list[Block]:
     lines = [_origin(origin, seconds[origin]) for origin in groups]
     if len(groups) == 1:
         return [Paragraph(f"Recorded {lines[0]} {rendered}")]
-    named = [f"{', '.join(names)}: {line}" for names, line in zip(groups.values(), lines, strict=True)]
-    return [Paragraph("The studies were not all recorded at the same time:"), Items(named), Paragraph(rendered)]
+    named = [
+        f"Recorded {line} Studies: {', '.join(names)}." for names, line in zip(groups.values(), lines, strict=True)
+    ]
+    return [*map(Paragraph, named), Paragraph(rendered)]
 
 
 def _origin(origin: Origin, seconds: float) -> str:
