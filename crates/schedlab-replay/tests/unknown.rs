@@ -66,8 +66,8 @@ fn is_probe(record: &Record<'_>) -> bool {
     matches!(record.body, Body::Other { name, .. } if PROBES.contains(&name))
 }
 
-/// Traces on which the search finds no lag, so that most of their decisions are not judged (docs/models/replay.md).
-const UNSOLVED: [&str; 1] = ["7.0.4-1cpu-identify.ftrace.gz"];
+/// Traces on which the search finds no lag, so that hundreds of their decisions are not judged (docs/models/replay.md).
+const UNSOLVED: [&str; 2] = ["7.0.4-1cpu-identify.ftrace.gz", "6.12.117-16cpu-mix-twice.ftrace.gz"];
 
 /// The traces of kernels with lags that do not print vruntimes (6.12 and later), except sessions, slices and changes of class:
 /// only a probe shows those.
