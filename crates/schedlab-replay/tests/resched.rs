@@ -1,5 +1,6 @@
 //! From a request to reschedule to the switch: where each preemption model honours it, on traces written here and on recordings of 6.18.12
 //! under three models.
+#![allow(clippy::unwrap_used, clippy::type_complexity)] // a test fails by panicking; tables of cases
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
