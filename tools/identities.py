@@ -35,7 +35,7 @@ IMAGES = (
 )
 """First and last of each series in the archive, and those that a row was read from."""
 HEAD = (
-    "| kernel | row by its release | fits best | agreement of that row | where the next row parts |",
+    "| kernel | row by its release | fits best | agreement of that row | where the next row diverges |",
     "|---|---|---|---|---|",
 )
 
