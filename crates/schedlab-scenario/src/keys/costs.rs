@@ -7,7 +7,7 @@ pub const COSTS: Section = Section {
     name: "[costs]",
     keys: &[
         key("syscall", "cost", "", "entering and leaving the kernel once"),
-        key("schedule", "cost", "0: part of the switch", "from the decision to leave a CPU until `sched_switch`"),
+        key("schedule", "cost", "0: part of the switch", "from the decision to switch until `sched_switch`"),
         key(
             "switch-thread",
             "cost",
@@ -59,8 +59,8 @@ pub const COSTS: Section = Section {
         key("vm-exit", "cost", "0ns", "a VM exit that the host's kernel handles, and the entry after it"),
         key("idle-hint", "cost", "0ns", "visiting one vCPU in the host's walk over all vCPUs (idle_hint = \"vpa\")"),
         key("tlb-flush", "cost", "0ns", "munmap by a thread: flushing the TLB of each other CPU that runs the process, without the interrupt; 0: the hardware broadcasts flushes"),
-        key("cpu-relax", "cost", "0ns", "a look at a spinlock and PAUSE, in the loop of a guest's kernel; 0: its waiters never halt"),
-        key("ple-window", "cost", "0ns", "the longest loop of PAUSE in a guest's kernel before the vCPU leaves it; 0: any"),
+        key("cpu-relax", "cost", "0ns", "one iteration of the spin loop of a guest's kernel; 0: its waiters never halt"),
+        key("ple-window", "cost", "0ns", "the longest time for which a guest's kernel spins without a VM exit; 0: unlimited"),
         key("line-transfer", "cost by distance", "0", "fetching a cache line that another CPU touched last"),
     ],
 };

@@ -14,7 +14,7 @@ pub const MACHINE: Section = Section {
         key("topology", "table or \"host\"", "", "CPUs, caches and nodes"),
         key("costs", "table", "", "cost of each action"),
         key("idle", "tables", "", "idle states of a CPU, shallowest first"),
-        key("memory", "table", "", "what the memory delivers"),
+        key("memory", "table", "", "bandwidth of the memory"),
         key("caches", "table", "", "sizes of the caches, and how fast they are read"),
         key("physics", "table", "none", "mechanisms beyond the cost of instructions"),
     ],
@@ -56,15 +56,15 @@ pub const IDLE: Section = Section {
 pub const CACHES: Section = Section {
     name: "[caches]",
     keys: &[
-        key("l1", "cache", "", "the first cache for data, of each core"),
-        key("l2", "cache", "", "the second one, of each core"),
-        key("llc", "cache", "", "the last-level cache, one for each of the topology's"),
-        key("memory", "table with read", "", "what is in no cache"),
+        key("l1", "cache", "", "the L1 data cache of each core"),
+        key("l2", "cache", "", "the L2 cache of each core"),
+        key("llc", "cache", "", "each last-level cache of the topology"),
+        key("memory", "table with read", "", "the memory behind the caches"),
         key(
             "range",
             "two percentages",
             "",
-            "bounds of estimated times, in percent of what exceeds the nearest cache's",
+            "bounds of estimated times, in percent of their excess over the nearest cache's",
         ),
         key("source", "string", "", "where the numbers come from"),
     ],
@@ -74,8 +74,8 @@ pub const CACHES: Section = Section {
 pub const CACHE: Section = Section {
     name: "a cache",
     keys: &[
-        key("size", "size such as \"1MiB\"", "", "how much data it holds"),
-        key("read", "duration", "", "how long it takes to read 1 KiB that lies in it"),
+        key("size", "size such as \"1MiB\"", "", "its capacity"),
+        key("read", "duration", "", "time to read 1 KiB from it"),
     ],
 };
 
@@ -87,16 +87,16 @@ pub const PHYSICS: Section = Section {
         key("locks", "boolean", "false", "tasks wait for locks of the kernel"),
         key("selection", "boolean", "false", "a search for a CPU takes time before the enqueue"),
         key("cpuidle", "boolean", "false", "the menu governor chooses idle states and stops the tick"),
-        key("core-idle", "boolean", "false", "a thread leaves an idle state that its whole core has reached"),
+        key("core-idle", "boolean", "false", "a thread is in no deeper idle state than its whole core"),
         key("housekeeping", "boolean", "false", "the kernel's periodic threads run"),
         key("memory", "boolean", "whether `[memory]` is given", "CPUs share the bandwidth of a node's memory"),
         key(
             "warmth",
             "boolean",
             "whether `caches` is given",
-            "a task refills what others have displaced of its working set",
+            "a task refills the part of its working set that others have evicted",
         ),
-        key("source", "string", "", "why this machine has them"),
+        key("source", "string", "", "why this machine has these mechanisms"),
     ],
 };
 
@@ -104,7 +104,7 @@ pub const PHYSICS: Section = Section {
 pub const MEMORY: Section = Section {
     name: "[memory]",
     keys: &[
-        key("cpu", "1 to 10000000", "", "MB/s to one CPU that has the memory for itself, as STREAM counts its triad"),
+        key("cpu", "1 to 10000000", "", "MB/s to one CPU alone, as STREAM counts its triad"),
         key("node", "1 to 10000000", "", "MB/s from the memory of a node to all CPUs, at least `cpu`"),
         key("remote", "1 to 10000000", "`node`", "MB/s of that to the CPUs of all other nodes, at most `node`"),
         key("source", "string", "", "where the numbers come from"),

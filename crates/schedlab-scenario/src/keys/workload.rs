@@ -27,7 +27,7 @@ pub const WORKLOAD: Section = Section {
             "working-set",
             "size such as \"256KiB\"",
             "none",
-            "data that each of its tasks uses again and again, for `warmth`",
+            "data that each of its tasks uses repeatedly, for `warmth`",
         ),
     ],
 };
@@ -46,7 +46,7 @@ pub const TASK: Section = Section {
         key("cpus", "CPU list", "all", "CPUs it may use"),
         key("delay", "duration", "0s", "when it starts"),
         key("timer-slack", "duration", "50us", "timer slack of its tasks"),
-        key("working-set", "size such as \"256KiB\"", "none", "data that it uses again and again, for `warmth`"),
+        key("working-set", "size such as \"256KiB\"", "none", "data that it uses repeatedly, for `warmth`"),
         key("cgroup", "path", "the workload's", "control group"),
         key("process", "number", "one per workload", "tasks with equal numbers are threads of one process"),
     ],
@@ -64,12 +64,7 @@ pub const OBJECT: Section = Section {
         key("pi", "boolean", "false", "priority inheritance"),
         key("parties", "1 to 100000", "", "number of waiters that release a barrier; default: the tasks that use it"),
         key("initial", "0 to 1000000", "0", "initial value of a semaphore"),
-        key(
-            "depth",
-            "1 to 1024",
-            "",
-            "requests that a disk serves at once; the others wait in the order in which they came",
-        ),
+        key("depth", "1 to 1024", "", "requests that a disk serves at once; the others wait in order of arrival"),
         key(
             "spin",
             "duration",
@@ -81,7 +76,7 @@ pub const OBJECT: Section = Section {
             "sleep-max",
             "duration",
             "sleep",
-            "each further sleep is longer by a random factor of 1 to 2; beyond this it starts again with sleep",
+            "limit of the sleeps, each longer by a random factor of 1 to 2; beyond it the next one is sleep again",
         ),
         key(
             "slice-extension",

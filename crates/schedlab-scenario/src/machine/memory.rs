@@ -10,7 +10,7 @@ use crate::value::{Table, Value};
 /// The most that may be stated, 10 TB/s.
 const MOST: i64 = 10_000_000;
 
-/// Reads what the memory delivers. If it is missing it is the base's.
+/// Reads the bandwidth of the memory. If it is missing it is the base's.
 pub(super) fn read(machine: &Table, base: Option<&Machine>, sources: &mut Sources) -> Result<Option<Memory>> {
     let Some(value) = machine.get("memory") else { return Ok(base.and_then(|base| base.memory)) };
     let form = "a table such as { cpu = 12000, node = 80000, source = \"..\" }";
