@@ -49,7 +49,7 @@ pub struct Worker {
     pub(crate) buffer: Vec<u8>,
     pub(crate) kernel: Option<Kernel>,
     pub(crate) memory: Option<Memory>,
-    /// What its steps that wait for memory copy.
+    /// The buffer that its steps waiting for memory copy.
     streamed: Vec<u8>,
     pub(crate) flags: Flags,
     pub(crate) tid: u32,

@@ -35,7 +35,7 @@ enum Command {
         #[arg(long)]
         out: Option<PathBuf>,
     },
-    /// Make system calls and page faults one by one, each announced in the trace, for `schedlab calibrate --sections`.
+    /// Make system calls and page faults one by one, each after a marker in the trace, for `schedlab calibrate --sections`.
     Sections {
         /// How often each of them is made.
         #[arg(long, default_value_t = 9)]

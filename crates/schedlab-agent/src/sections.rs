@@ -1,7 +1,7 @@
-//! Single system calls and page faults, each announced in the trace: the program whose kernel sections are measured.
+//! Single system calls and page faults, each after a marker in the trace: the program whose kernel sections are measured.
 //!
 //! Before each of them the marker of tracefs gets the line `schedlab NAME KIB NR`: the name of the call, the amount of memory that it
-//! works on and its number; a page fault has the number -1. Who reads the trace finds the call as the next one with that number.
+//! works on and its number; a page fault has the number -1. In the trace, the call is the next one with that number.
 //! Tracing is on from then until the call is over.
 //! Left out: calls that block, and wakeups.
 
@@ -23,7 +23,7 @@ use crate::tracing;
 const TRANSFERS: [u64; 3] = [0, 4, 64];
 /// KiB of reads of the page cache.
 const READS: [u64; 4] = [4, 64, 1 << 10, 4 << 10];
-/// KiB of memory that is unmapped, that a process has at its fork, or at its exit.
+/// KiB of memory that is unmapped, or that a process has at its fork or exit.
 const MAPPINGS: [u64; 3] = [4, 1 << 10, 4 << 10];
 /// Entries of a poll.
 const ENTRIES: [usize; 2] = [1, 1000];
@@ -65,7 +65,7 @@ impl Marker {
         Ok(Marker { line: open("trace_marker")?, tracing_on: open("tracing_on")? })
     }
 
-    /// The next call with this number is the one to be measured. What fails here shows as a call that was not measured.
+    /// The next call with this number is the one to be measured. If this fails, the call is reported as not measured.
     fn announce(&mut self, name: &str, kib: u64, number: i64) {
         let line = format!("schedlab {name} {kib} {number}");
         let _ = self.tracing_on.write(b"1");

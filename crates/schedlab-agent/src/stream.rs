@@ -19,11 +19,11 @@ pub fn check<'a>(programs: impl Iterator<Item = &'a Program>) -> Result<()> {
     Ok(())
 }
 
-/// Moves so many bytes, half of them in each direction.
+/// Moves this many bytes, half of them in each direction.
 pub fn stream(buffer: &mut Vec<u8>, bytes: u32) {
     let half = bytes.div_ceil(2) as usize;
     if buffer.len() < 2 * half {
-        // Written by the task itself, so that the pages lie on its node.
+        // Written by the task itself, so that the pages are on its node.
         buffer.resize(2 * half, 1);
     }
     let (from, to) = buffer.split_at_mut(half);

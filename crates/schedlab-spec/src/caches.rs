@@ -1,4 +1,4 @@
-//! The caches of a machine: how much they hold, and how fast a program reads what lies in them.
+//! The caches of a machine: their sizes, and how fast a program reads from them.
 
 use schedlab_model::Nanos;
 
@@ -16,11 +16,11 @@ pub enum SharedBy {
 pub struct CacheLevel {
     /// Its key in machine files: `l1`, `l2` or `llc`.
     pub name: &'static str,
-    /// Who shares it.
+    /// Which CPUs share it.
     pub shared_by: SharedBy,
-    /// How much data it holds, in KiB; at least 1.
+    /// Its size in KiB; at least 1.
     pub kib: u64,
-    /// Reading 1 KiB that lies in it.
+    /// Reading 1 KiB from it.
     pub read: Nanos,
 }
 
@@ -29,12 +29,12 @@ pub struct CacheLevel {
 pub struct Caches {
     /// At least the last-level cache.
     pub levels: Vec<CacheLevel>,
-    /// Reading 1 KiB that lies in no cache.
+    /// Reading 1 KiB from memory.
     pub memory: Nanos,
 }
 
 impl Caches {
-    /// The times with what is beyond that of the nearest cache multiplied by a factor.
+    /// The times, with their excess over that of the nearest cache multiplied by a factor.
     #[must_use]
     pub fn scaled(&self, factor: f64) -> Caches {
         let nearest = self.levels.first().map_or(0, |level| level.read);

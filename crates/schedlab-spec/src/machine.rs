@@ -108,13 +108,13 @@ pub struct Costs {
     pub vm_exit: Dist,
     /// Visiting one vCPU in the host's walk over all of them (`idle_hint = "vpa"`).
     pub idle_hint: Dist,
-    /// Flushing pages from the TLB of a CPU that another one interrupts for it, without the interrupt. 0: the hardware
+    /// Flushing pages from the TLB of a CPU that another CPU interrupts for this, without the interrupt. 0: the hardware
     /// broadcasts flushes.
     pub tlb_flush: Dist,
-    /// One turn of a loop that waits for a spinlock of the kernel: a look at it and `cpu_relax` (PAUSE). 0: waiters never
-    /// halt.
+    /// One iteration of a loop that waits for a spinlock of the kernel: a read of the lock and `cpu_relax` (PAUSE). 0:
+    /// waiters never halt.
     pub cpu_relax: Dist,
-    /// The longest loop of PAUSE in a guest's kernel before the vCPU leaves the guest (`ple_window`). 0: there is none.
+    /// The longest time for which a guest's kernel spins before a VM exit (`ple_window`). 0: unlimited.
     pub ple_window: Dist,
     /// Fetching a cache line whose latest copy another CPU has, by the distance of that CPU.
     pub line_transfer: [Dist; 5],
@@ -245,11 +245,11 @@ pub struct IdleState {
     pub polling: bool,
 }
 
-/// What the memory of a machine delivers, in MB/s (10^6 bytes) as STREAM counts its triad: bytes read and written, without the
+/// The bandwidth of a machine's memory, in MB/s (10^6 bytes) as STREAM counts its triad: bytes read and written, without the
 /// read of a line that a write allocates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Memory {
-    /// To one CPU that has the memory for itself.
+    /// Of one CPU alone.
     pub cpu: u32,
     /// From the memory of one node to all CPUs; `u32::MAX` is no limit.
     pub node: u32,
@@ -278,9 +278,9 @@ pub struct Machine {
     pub costs: Costs,
     /// Idle states, at least one.
     pub idle_states: Vec<IdleState>,
-    /// What its memory delivers, where that is known.
+    /// The bandwidth of its memory, if known.
     pub memory: Option<Memory>,
-    /// Its caches, where it says how large they are.
+    /// Its caches, if it states their sizes.
     pub caches: Option<Caches>,
     /// The mechanisms it has.
     pub physics: Physics,

@@ -17,7 +17,7 @@ pub enum Mechanism {
     Housekeeping,
     /// CPUs share the bandwidth of a node's memory ([`crate::Memory`]).
     Memory,
-    /// A task that comes back to a CPU finds part of its working set displaced ([`crate::Caches`]).
+    /// A task that is switched in finds part of its working set evicted ([`crate::Caches`]).
     Warmth,
 }
 

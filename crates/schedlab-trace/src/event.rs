@@ -174,12 +174,12 @@ pub enum Kind {
         /// What happened.
         what: Extension,
     },
-    /// Not a kernel tracepoint: the task that leaves the CPU of the event has refilled what others had displaced of its working
-    /// set, since it was switched in.
+    /// Not a kernel tracepoint: since it was switched in, the task that leaves the CPU of the event has refilled the part of
+    /// its working set that others had evicted.
     Refill {
         /// The task.
         pid: Pid,
-        /// Data brought into the nearest cache, in KiB.
+        /// Data loaded into the nearest cache, in KiB.
         kib: u32,
         /// How much longer its work took for that.
         time: Nanos,
@@ -233,15 +233,15 @@ impl Section {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 pub enum Extension {
-    /// The kernel has granted it instead of a switch.
+    /// The kernel granted it instead of a switch.
     Granted = 0,
-    /// The task is through with its critical section and has called rseq_slice_yield().
+    /// The task ended its critical section and called rseq_slice_yield().
     Yielded = 1,
     /// Its time is over.
     Expired = 2,
-    /// A further request to reschedule has ended it.
+    /// Another request to reschedule ended it.
     Revoked = 3,
-    /// Another system call of the task has ended it.
+    /// Another system call of the task ended it.
     Aborted = 4,
 }
 

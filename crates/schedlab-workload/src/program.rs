@@ -131,8 +131,8 @@ pub enum Op {
         /// To how much, in KiB.
         kib: u32,
     },
-    /// Move this many bytes, read and written, between the CPU and memory, in order and without reuse, in user mode. They lie
-    /// on the node where the task moved its first ones.
+    /// Move this many bytes, read and written, between the CPU and memory, sequentially and without reuse, in user mode. They
+    /// are on the node on which the task moved its first bytes.
     Stream {
         /// Bytes.
         bytes: u32,

@@ -57,7 +57,7 @@ pub enum ObjectSpec {
     Queue,
     /// A spinlock of the kernel.
     KernelLock,
-    /// A disk that serves this many requests at once, the others in the order in which they came.
+    /// A disk that serves this many requests at once, the others in order of arrival.
     Disk {
         /// Requests.
         depth: u32,
@@ -66,7 +66,7 @@ pub enum ObjectSpec {
     SpinLock(SpinLockSpec),
 }
 
-/// How a spinlock in user space is waited for, and what its holder asks of the scheduler.
+/// How tasks wait for a spinlock in user space, and whether its holder requests time slice extensions.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct SpinLockSpec {
     /// How long a task spins before it sleeps, in ns; 0: until it has the lock.
@@ -77,7 +77,7 @@ pub struct SpinLockSpec {
     /// starts again with `sleep`, as `perform_spin_delay` of PostgreSQL does; 0: every sleep is `sleep` long.
     #[serde(default)]
     pub sleep_max: Nanos,
-    /// The holder asks for a time slice extension (`rseq`, kernels from 7.0 on).
+    /// The holder requests a time slice extension (`rseq`, kernels from 7.0 on).
     #[serde(default)]
     pub slice_extension: bool,
 }
@@ -186,7 +186,8 @@ pub struct TaskSpec {
     pub timer_slack: Nanos,
     /// Start delay after the workload's start.
     pub delay: Nanos,
-    /// Data that it uses again and again, in KiB: which the caches of a machine hold while it runs; 0: none is stated.
+    /// Its working set in KiB, the data that it uses repeatedly and that the machine's caches hold while it runs; 0: none is
+    /// stated.
     #[serde(default, skip_serializing_if = "is_none")]
     pub working_set: u32,
     /// Address space: tasks of one workload with equal numbers are threads of one process.

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! where W is the sum of the weights queued there. It is computed when the task is queued or picked and at its ticks, and nowhere else:
-//! when another task joins or leaves its group, a waiting task keeps the weight that it has.
+//! when another task of its group is enqueued or dequeued, a waiting task keeps its weight.
 
 use super::arena::Counted;
 use super::entity::EntityId;
@@ -85,11 +85,11 @@ impl Queues {
         true
     }
 
-    /// `dequeue_hierarchy`: the task leaves its group's queue, and a group that it leaves empty the queue above.
+    /// `dequeue_hierarchy`: the task is dequeued from its group's queue, and a group that becomes empty from the queue above.
     fn dequeue_hierarchy(&mut self, task: EntityId, mut flags: Dequeue, now: Nanos) {
         let (mut id, mut counted) = (task, Counted::task(&self.arena.entities[task]).leaving());
         if flags.delayed {
-            // The end of the delay counts it down by itself.
+            // The end of the delayed dequeue decrements the count itself.
             counted.delayed = 0;
         }
         let mut leaves = true;
@@ -110,7 +110,7 @@ impl Queues {
         }
     }
 
-    /// A group that stays queued follows what joined or left below it.
+    /// A group that stays queued is updated after an enqueue or dequeue below it.
     fn follow_group(&mut self, rq: usize, id: EntityId, now: Nanos) {
         self.arena.update_load_avg(&self.config.rules.pelt, rq, id, true, now);
         self.arena.se_update_runnable(&self.config.rules.pelt, id);
@@ -132,7 +132,7 @@ impl Queues {
         weight
     }
 
-    /// `reweight_eevdf`: the task competes by its present weight along the hierarchy; `queued`: it is in the competition already.
+    /// `reweight_eevdf`: the task competes by its present weight along the hierarchy; `queued`: it is on the CPU's queue already.
     pub(super) fn reweight_eevdf(&mut self, root: usize, id: EntityId, queued: bool) {
         let weight = self.calc_prop_weight(id);
         if self.arena.entities[id].h_load.weight == weight {
@@ -149,7 +149,7 @@ impl Queues {
 
 /// Switching.
 impl Queues {
-    /// `next` takes the place of `prev`, as `put_prev_task_fair` of 7.3 does it; either may be none.
+    /// `next` replaces `prev`, as in `put_prev_task_fair` of 7.3; either may be none.
     pub(super) fn put_prev_flat(&mut self, root: usize, prev: EntityId, next: EntityId, now: Nanos) {
         let (mut id, mut towards) = (prev, next);
         while id.is_some() {
@@ -248,7 +248,7 @@ mod tests {
         let first = task(&mut fair, inner, 0, CPU);
         let second = task(&mut fair, inner, 0, CPU);
         let beside = task(&mut fair, outer, 0, CPU);
-        // What joins later takes its part; the first was alone when it was queued.
+        // Tasks that are queued later get their share; the first was alone when it was queued.
         assert_eq!([first, second, beside].map(|task| weight(&fair, task)), [NICE_0, NICE_0 / 2, NICE_0 / 2]);
         assert_eq!(fair.pick_next_task(CPU, MSEC), Some(first));
         assert_eq!(weight(&fair, first), NICE_0 / 4, "the pick takes over the present weight");

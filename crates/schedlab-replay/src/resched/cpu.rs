@@ -9,11 +9,11 @@ use schedlab_trace::{Kind, TaskState};
 use super::score::{Ending, Place, Scores, Unjudged};
 use crate::trace::{Entry, What};
 
-/// What decides where a request is honoured.
+/// What determines where a request is honoured.
 #[derive(Clone, Copy)]
 pub struct Checks {
     pub model: PreemptModel,
-    /// The tick's.
+    /// The period of the tick.
     pub period: Nanos,
 }
 
@@ -27,13 +27,13 @@ struct Request {
     remote: bool,
     /// The task was in kernel mode; `None`: the trace does not show it.
     kernel: Option<bool>,
-    /// The tick that made it a full one.
+    /// The tick that upgraded it to a full one.
     upgraded: Option<Nanos>,
     /// Where the next tick is expected.
     tick: Option<Nanos>,
     /// The last check point that honours it.
     due: Option<(Nanos, Place)>,
-    /// The same if it is a full one, which only the charge of `schedule()` may show.
+    /// The same for a full request, which may show only in the charge by `schedule()`.
     due_if_full: Option<(Nanos, Place)>,
     /// A record was emitted in task context since.
     task_ran: bool,
@@ -106,7 +106,7 @@ impl Cpu {
         if entry.flag() {
             let in_schedule = entry.in_task() && matches!(entry.kind(), Some(Kind::Runtime { .. }));
             if in_schedule && self.pending.is_none() {
-                // The charge of schedule() itself is the first record that shows it.
+                // The charge by schedule() itself is the first record that shows it.
                 scores.end(entry.time, Ending::Unjudged(Unjudged::Unseen));
                 return;
             }
@@ -124,7 +124,7 @@ impl Cpu {
                 (due(request.lazy).or(request.due), due(false).or(request.due_if_full));
             return;
         }
-        // A charge may be that of schedule().
+        // A charge may be that by schedule().
         request.task_ran |= request.at < entry.time && !matches!(entry.kind(), Some(Kind::Runtime { .. }));
         // schedule() has not begun: a record with preemption enabled shows that the check point did not lead to a switch.
         if entry.is_check_point() {
@@ -157,7 +157,7 @@ impl Cpu {
         }
     }
 
-    /// The tick, which makes a lazy request a full one.
+    /// The tick, which upgrades a lazy request to a full one.
     pub fn tick(&mut self, checks: Checks, entry: &Entry, scores: &mut Scores) {
         (self.ticked, self.idled) = (Some(entry.time), false);
         if checks.model != PreemptModel::Lazy {
@@ -210,7 +210,7 @@ impl Cpu {
 }
 
 impl Checks {
-    /// The check point that an interrupt ends with, if that honours the request.
+    /// The check point at the end of an interrupt, if it honours the request.
     fn due(self, lazy: bool, kernel: Option<bool>, entry: &Entry, atomic: bool) -> Option<(Nanos, Place)> {
         if entry.in_task() {
             return None;

@@ -1,5 +1,5 @@
-//! From a request to reschedule to the switch: the check point that honours the request by the preemption model, and the switch that the
-//! kernel made.
+//! From a request to reschedule to the switch: the check point at which the preemption model honours the request, and the
+//! kernel's switch.
 //!
 //! ```text
 //! request        honoured at
@@ -9,9 +9,9 @@
 //! ```
 //!
 //! The predicted delay ends with the last record before that check point, or at the next tick of the CPU's period; the recorded one with the
-//! switch. A request agrees if the switch is the first thing that the trace shows after its check point.
+//! switch. A request agrees if the switch is the first record after its check point.
 //! Not judged: requests that end because the task blocks or because it is picked again, and those in a context that the trace does not
-//! show: without records of system calls nothing tells kernel mode from user mode, nor one point from the next.
+//! show: without records of system calls neither kernel mode and user mode nor the check points can be distinguished.
 
 mod cpu;
 mod score;
@@ -86,7 +86,7 @@ impl Resched {
     }
 }
 
-/// Whether a decision set the flag, and nothing else did.
+/// Whether a decision, and nothing else, set the flag.
 fn requests(flag: Flag) -> bool {
     !flag.before && flag.after == Some(true) && !flag.is_shared()
 }

@@ -54,13 +54,13 @@ impl Unjudged {
 /// How a request ended.
 #[derive(Clone, Copy, Debug)]
 pub enum Ending {
-    /// At its check point. `predicted`: without a record that bounds the check point there is none.
+    /// At its check point. `predicted` is none without a record that bounds the check point.
     Honoured { place: Place, predicted: Option<Nanos>, recorded: Nanos },
     /// A check point that honours it passed without a switch.
     Late { place: Place, cpu: CpuId, lazy: bool, now: Nanos },
     /// A switch in kernel mode that the model does not make.
     Early { cpu: CpuId, lazy: bool, now: Nanos },
-    /// A tick left a lazy request as it was.
+    /// A tick did not upgrade a lazy request.
     NotUpgraded { cpu: CpuId, now: Nanos },
     /// It cannot be judged.
     Unjudged(Unjudged),

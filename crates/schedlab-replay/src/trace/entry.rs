@@ -38,7 +38,7 @@ pub enum What {
     EnterCall,
     /// The task returns from a system call.
     LeaveCall,
-    /// A probe at `__cond_resched`, where kernel code offers to reschedule.
+    /// A probe at `__cond_resched`, a check point of kernel code.
     ReschedPoint,
     /// The hrtick timer fired.
     Hrtick,

@@ -1,4 +1,4 @@
-//! The `[caches]` of a machine: sizes, and how fast a program reads what lies in them.
+//! The `[caches]` of a machine: sizes, and how fast a program reads from them.
 
 use schedlab_model::{Nanos, USEC};
 use schedlab_spec::{CacheLevel, Caches, SharedBy};
@@ -39,7 +39,7 @@ pub(super) fn read(machine: &Table, base: Option<&Caches>, sources: &mut Sources
     Ok(Some(Caches { levels, memory }))
 }
 
-/// How long 1 KiB takes: not less than out of the nearer cache.
+/// The time of 1 KiB: not less than from the nearer cache.
 fn time(table: &Table, nearer: Option<CacheLevel>) -> Result<Nanos> {
     let value: Value = table.require("read", "how long it takes to read 1 KiB")?;
     let read = value.duration(1..=100 * USEC)?;

@@ -1,4 +1,4 @@
-//! The `[memory]` of a machine: what its memory delivers.
+//! The `[memory]` of a machine: the bandwidth of its memory.
 
 use schedlab_spec::{Machine, Memory};
 

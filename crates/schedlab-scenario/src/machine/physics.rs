@@ -7,11 +7,11 @@ use crate::error::Result;
 use crate::keys::PHYSICS;
 use crate::value::Table;
 
-/// What a machine says that mechanisms need: its costs, its caches, and what its memory delivers.
+/// What mechanisms need of a machine: its costs, its caches, and the bandwidth of its memory.
 pub(crate) type Numbers<'m> = (&'m Costs, Option<&'m Caches>, Option<Memory>);
 
-/// Reads the mechanisms of a machine. Those that are missing are the base's; lines are on where their transfer has a cost, memory
-/// where the machine states what it delivers, warmth where the caches have sizes.
+/// Reads the mechanisms of a machine. Those that are missing are the base's; lines are on if their transfer has a cost,
+/// memory if the machine states its bandwidth, warmth if the caches have sizes.
 pub(super) fn read(
     machine: &Table,
     base: Option<&Machine>,

@@ -40,7 +40,7 @@ impl InFlight {
 /// `struct rseq_slice_ctrl` of the task that runs on a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct SliceCtrl {
-    /// It has asked for an extension of its critical section.
+    /// It has requested an extension of its critical section.
     pub request: bool,
     /// It has been granted one.
     pub granted: bool,
@@ -61,7 +61,7 @@ pub struct PerCpu {
     /// The kernel has been entered since the flag was set (interrupt, system call): a user-mode task does not notice
     /// a flag by itself.
     pub resched_seen: bool,
-    /// What the current task has asked for and been granted (`struct rseq_slice_ctrl`).
+    /// The time slice extension that the current task has requested or been granted (`struct rseq_slice_ctrl`).
     pub slice_ctrl: SliceCtrl,
     /// How long after its beginning the last wakeup read the runqueue's clock.
     pub clock_read: Nanos,
@@ -102,7 +102,7 @@ pub struct PerCpu {
     pub pause_loop: bool,
     /// The holder of the spinlock for which it has halted has released it (`pv_kick`).
     pub pv_kicked: bool,
-    /// TLB flushes that it waits for, or that others ask it for.
+    /// TLB flushes for which it waits, and those that other CPUs request.
     pub flush: TlbFlush,
     /// In newidle balancing, inside `__schedule`.
     pub in_newidle: bool,

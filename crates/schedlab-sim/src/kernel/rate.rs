@@ -1,4 +1,5 @@
-//! CPUs whose rate others change: the threads of a core, and CPUs that wait for memory. What they execute ends later or sooner.
+//! CPUs whose rate depends on others: the threads of a core, and CPUs that wait for memory. A new rate moves the end of what
+//! they execute.
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use super::state::Kernel;
 use crate::machine::Machine;
 use crate::run::Run;
 
-/// The task on the CPU waits for memory from now on: for that of the node where it did first.
+/// The task on the CPU waits for memory from now on: for that of the node on which it first waited.
 pub fn begin_stream<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId, task: TaskId) {
     let home = *kernel.tasks[task.index()].memory_home.get_or_insert(cpu);
     if machine.begin_stream(cpu, home) {
@@ -18,14 +19,14 @@ pub fn begin_stream<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &m
     }
 }
 
-/// The task on the CPU waits for memory no longer.
+/// The task on the CPU no longer waits for memory.
 pub fn end_stream<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
     if machine.end_stream(cpu) {
         share_memory(run, machine, kernel, cpu);
     }
 }
 
-/// Divides the bandwidth anew. The end of what `cpu` itself executes is the caller's to find.
+/// Divides the bandwidth anew. The caller computes the new end of what `cpu` itself executes.
 #[inline(never)]
 pub fn share_memory<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
     let mut changed = Vec::new();

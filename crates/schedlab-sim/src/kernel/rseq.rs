@@ -1,9 +1,9 @@
 //! Time slice extensions of restartable sequences (kernel/rseq.c, include/linux/rseq_entry.h and kernel/entry/common.c, 7.0).
 //!
-//! A task asks for an extension before a critical section in user space. A request to reschedule that is noticed when an
-//! interrupt or a page fault returns to user mode is then put off once. The extension ends by rseq_slice_yield() at the end
-//! of the section, by any other system call, by a further request, or when its time is over; each ends in `__schedule`. A task
-//! that is switched out loses what it asked for: the rest of its critical section has no extension.
+//! A task requests an extension before a critical section in user space. If a reschedule is pending when an interrupt or a
+//! page fault returns to user mode, it is then delayed once. The extension ends with rseq_slice_yield() at the end of the
+//! section, with any other system call, with another request to reschedule, or when its time is over; each of these leads to
+//! `__schedule`. A task that is switched out loses its request: the rest of its critical section has no extension.
 //!
 //! Left out: other work that is pending at the return to user mode (signals, a throttled group), which denies an extension;
 //! the cost of the stores in user space; the interrupt of a timer whose extension a switch has ended.
@@ -31,7 +31,7 @@ fn decide<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel,
     if k.slice_ctrl.granted || denied {
         return end(run, kernel, cpu, Extension::Revoked);
     }
-    // It is on its way into __schedule already.
+    // It is about to call __schedule already.
     if k.schedule_paid.is_some() || k.marked || !(k.need_resched || k.need_resched_lazy) {
         return;
     }
@@ -64,7 +64,7 @@ pub fn rseq_syscall_enter_work<S: Sink>(
     (k.need_resched, k.resched_seen) = (true, true);
 }
 
-/// The current task is switched out: what it has asked for and been granted is cleared.
+/// The current task is switched out: its request and its extension are cleared.
 #[cold]
 pub fn rseq_sched_switch_event<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, cpu: CpuId) {
     if kernel.cpus[cpu.index()].slice_ctrl.granted {

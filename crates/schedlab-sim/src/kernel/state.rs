@@ -51,11 +51,11 @@ pub struct Kernel {
     pub folio_batch: u32,
     /// How long a time slice extension lasts, ns; 0: it has none.
     pub slice_extension: Nanos,
-    /// A full request is put off by a time slice extension, too.
+    /// A time slice extension delays full requests, too.
     pub extends_full_requests: bool,
     /// How its spinlocks are waited for.
     pub spinlocks: Spinlocks,
-    /// Hypercalls by which it deals with vCPUs that do not run.
+    /// Its hypercalls for vCPUs that do not run.
     pub pv_calls: PvCalls,
     /// PREEMPT_AUTO, if most of its requests are lazy.
     pub auto_lazy: Option<PreemptModel>,

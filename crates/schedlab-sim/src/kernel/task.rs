@@ -89,11 +89,11 @@ pub struct Task {
     /// Address space.
     pub process: u32,
     pub timer_slack: Nanos,
-    /// The CPU on which it waited for memory first: its pages lie on that node.
+    /// The CPU on which it first waited for memory: its pages are on the node of that CPU.
     pub memory_home: Option<CpuId>,
-    /// Data that it uses again and again, in KiB; 0: none is stated.
+    /// Its working set in KiB; 0: none is stated.
     pub working_set: u32,
-    /// Whether it has been on a CPU, where it states a working set.
+    /// Whether it has run before, if it states a working set.
     pub has_run: bool,
     /// Draws of costs.
     pub dice: Dice,

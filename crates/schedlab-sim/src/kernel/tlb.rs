@@ -2,7 +2,7 @@
 //!
 //! Follows flush_tlb_mm_range and native_flush_tlb_multi (arch/x86/mm/tlb.c), smp_call_function_many_cond (kernel/smp.c), and in
 //! guests kvm_flush_tlb_multi and kvm_smp_send_call_func_ipi (arch/x86/kernel/kvm.c) of 6.12.117. Machines whose TLBs are
-//! flushed by a broadcast of the hardware (arm64, POWER, s390) state no cost and have none of this. Left out: CPUs that are
+//! flushed by hardware broadcasts (arm64, POWER, s390) state no cost and have no shootdowns. Left out: CPUs that are
 //! idle with the page tables still loaded, which are interrupted if tables are freed.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
@@ -103,7 +103,7 @@ fn kvm_smp_send_call_func_ipi<S: Sink>(
     }
 }
 
-/// The waiting CPU looks again (`csd_lock_wait`). True: it goes on waiting.
+/// The waiting CPU checks again (`csd_lock_wait`). True: it continues to wait.
 pub fn csd_lock_wait<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) -> bool {
     let segment = &mut machine.cpus[cpu.index()].segment;
     let k = &mut kernel.cpus[cpu.index()];
@@ -126,7 +126,7 @@ pub fn csd_lock_wait<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &
 fn spin(machine: &mut Machine, kernel: &Kernel, cpu: CpuId) {
     let segment = &mut machine.cpus[cpu.index()].segment;
     let window = kernel.cpus[cpu.index()].ple_window;
-    // The points of the munmap are over.
+    // The check points of the munmap are over.
     (segment.every, segment.every_before) = (0, 0);
     (segment.mode, segment.work_left) = (Mode::LockSpin, if window > 0 { window << WORK_SHIFT } else { FOREVER });
 }
@@ -145,7 +145,7 @@ pub fn on_flush_ipi<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &m
         machine.charge(cpu, work);
         run.now + machine.sending_delay(cpu)
     } else {
-        // It has become idle: the interrupt does not end its idle loop.
+        // It is idle by now: the interrupt does not end its idle loop.
         run.now + machine.irq_time(cpu) + work
     };
     for sender in senders {
@@ -156,7 +156,7 @@ pub fn on_flush_ipi<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &m
     }
 }
 
-/// A CPU has flushed, or does so until `done`. After the last one the sender goes on.
+/// A CPU has flushed, or will have by `done`. After the last one the sender continues.
 fn acknowledge<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, sender: CpuId, done: Nanos) {
     let flush = &mut kernel.cpus[sender.index()].flush;
     flush.waits = flush.waits.saturating_sub(1);
@@ -167,7 +167,7 @@ fn acknowledge<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Ke
     let left = flush.until - run.now;
     let c = &mut machine.cpus[sender.index()];
     c.progress(run.now);
-    // Its CPU may not execute: it looks when it does.
+    // Its CPU may not be executing: it checks when it does.
     c.segment.work_left = left * u64::from(c.rate);
     if let Some(end) = c.wall(c.segment.cost_left + c.segment.work_left) {
         run.set_event(kernel.id, Source::Segment, sender, run.now + end);

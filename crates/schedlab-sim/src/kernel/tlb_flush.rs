@@ -1,15 +1,15 @@
-//! What a CPU knows of TLB flushes, and what a guest's kernel does about vCPUs that do not run; the rules are in `tlb`.
+//! The state of a CPU's TLB flushes, and the features of a guest's kernel for vCPUs that do not run; the rules are in `tlb`.
 
 use schedlab_model::{CpuId, Nanos};
 
-/// TLB flushes of a CPU: its own, for which it waits, and those that others ask for.
+/// TLB flushes of a CPU: its own, for which it waits, and those that others request.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct TlbFlush {
     /// CPUs that have not flushed yet.
     pub waits: u32,
-    /// When the last of those that have is done.
+    /// When the last of the other flushes ends.
     pub until: Nanos,
-    /// Senders whose requests it has not seen (`call_single_queue`).
+    /// Senders whose requests it has not handled (`call_single_queue`).
     pub senders: Vec<CpuId>,
     /// It flushes when its vCPU is next entered (KVM_VCPU_FLUSH_TLB).
     pub on_enter: bool,
@@ -24,7 +24,7 @@ impl TlbFlush {
     }
 }
 
-/// What a guest's kernel does about vCPUs that do not run. All off on hardware.
+/// Features of a guest's kernel for vCPUs that do not run. All off on hardware.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct PvCalls {
     /// One hypercall sends an interrupt to many CPUs (KVM_HC_SEND_IPI).

@@ -42,9 +42,9 @@ pub struct Cpu {
     /// Execution rate in 1/1024: `core_rate`, or `memory_rate` if that is less. At rate 0 the CPU executes nothing and handles no
     /// interrupt.
     pub rate: u32,
-    /// Rate of what does not wait for memory: `smt_rate` at `speed`.
+    /// Rate of work that does not wait for memory: `smt_rate` at `speed`.
     pub core_rate: u32,
-    /// What the memory leaves the segment, `u32::MAX` for one that does not wait for memory.
+    /// The rate that the memory bandwidth allows, `u32::MAX` for a segment that does not wait for memory.
     pub memory_rate: u32,
     /// The rate that the busy threads of its core leave it, in 1/1024.
     pub smt_rate: u32,
@@ -52,7 +52,7 @@ pub struct Cpu {
     pub speed: u32,
     /// What it executes while `Busy`.
     pub segment: Segment,
-    /// What the task that it runs has yet to refill.
+    /// The refill that its task still has to do.
     pub refill: Refill,
     /// Overhead incurred and not yet charged to a segment, ns of work at rate 1.
     pub pending: Nanos,
@@ -137,7 +137,7 @@ impl Cpu {
         }
     }
 
-    /// How long it has been idle by now.
+    /// How long it has been idle.
     pub fn idle_at(&self, now: Nanos) -> Nanos {
         let since = match self.activity {
             Activity::Idle => now.saturating_sub(self.last.max(self.idle_from)),
@@ -156,8 +156,8 @@ impl Cpu {
         }
     }
 
-    /// How long the overhead and then so much of the work of its segment take, with what the task refills meanwhile, ns;
-    /// `None` at rate 0.
+    /// How long the overhead and then this much of the work of its segment take, including the task's refill,
+    /// ns; `None` at rate 0.
     #[inline(always)]
     pub fn wall_with(&self, cost: u64, work: u64) -> Option<Nanos> {
         let refill = if self.refill.touch == 0 { 0 } else { self.refill.of(work) };

@@ -1,16 +1,16 @@
-//! The bandwidth of memory: what CPUs that wait for it leave each other.
+//! The bandwidth of memory, divided among the CPUs that wait for it.
 //!
-//! The memory of a node delivers so much, part of it at most to other nodes. Both are divided max-min fairly: a CPU that wants less
-//! than an equal part gets what it wants, the others get equal parts of the rest. A CPU wants what it gets alone; the threads of a
-//! core have the buffers for outstanding lines in common, so together they want no more than one does.
-//! Left out: reads and writes that differ in what they cost, the latency that rises before the limit is reached, caches, channels.
+//! The memory of a node has a bandwidth, of which at most a part goes to other nodes. Both are divided max-min fairly: a CPU
+//! that wants less than an equal part gets what it wants, the others get equal parts of the rest. A CPU wants what it gets
+//! alone; the threads of a core share the buffers for outstanding lines, so together they want no more than one does.
+//! Left out: different costs of reads and writes, the latency that rises before the limit is reached, caches, channels.
 
 use schedlab_model::CpuId;
 use schedlab_spec::RunSpec;
 
 use super::cpu::FULL_SPEED;
 
-/// The CPUs that wait for memory, and what there is to divide.
+/// The CPUs that wait for memory, and the bandwidth to divide.
 #[derive(Debug)]
 pub struct MemoryBandwidth {
     /// Of a node's memory, in 1/1024 of what one CPU gets alone.
@@ -37,7 +37,7 @@ impl MemoryBandwidth {
     }
 }
 
-/// The most that any of those that want so much gets, above 0; `u32::MAX` if all get what they want.
+/// The most that any CPU gets with these demands, above 0; `u32::MAX` if all get what they want.
 pub(super) fn max_min_share(there_is: u64, mut wants: Vec<u32>) -> u32 {
     wants.sort_unstable();
     let mut left = there_is;
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn nobody_gets_more_than_an_equal_part_while_another_wants_more() {
-        // What there is, what each wants, the most that one gets.
+        // The bandwidth, what each wants, the most that one gets.
         let cases: [(u64, &[u32], u32); 6] = [
             (4096, &[1024, 1024], u32::MAX),
             (4096, &[1024; 4], u32::MAX),

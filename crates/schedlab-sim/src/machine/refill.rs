@@ -3,9 +3,9 @@
 /// What is left of a task's debt while it is on a CPU, in units of work.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Refill {
-    /// Time that it loses yet.
+    /// Time that it still has to lose.
     pub debt: u64,
-    /// Work over which it loses it.
+    /// Work over which this time is spread.
     pub touch: u64,
 }
 
@@ -19,7 +19,7 @@ impl Refill {
         part(self.debt, work, self.touch, true)
     }
 
-    /// The CPU executes for `done` with `work` left: how much of the work that is.
+    /// How much of the `work` left is done while the CPU executes for `done`.
     #[inline]
     pub fn progress(&mut self, done: u64, work: u64) -> u64 {
         if done >= work + self.of(work) {
@@ -67,7 +67,7 @@ mod tests {
     }
 
     proptest! {
-        /// However its time is cut into pieces, work and debt are spent whole, and neither before its time.
+        /// However the time is divided, work and debt are spent completely, and neither of them too early.
         #[test]
         fn pieces_of_time_add_up(
             debt in 0u64..1 << 40,

@@ -40,7 +40,7 @@ pub struct Machine {
     pub(super) cpuidle: Option<Box<Cpuidle>>,
     /// The CPUs that wait for memory, where they share its bandwidth.
     pub(super) memory: Option<Box<MemoryBandwidth>>,
-    /// What the caches hold, where tasks have working sets and the machine has sizes.
+    /// The contents of the caches, if tasks have working sets and the machine states its caches.
     pub(super) warmth: Option<Box<Warmth>>,
     pub(super) preset: Arc<Preset>,
     shares: bool,
@@ -52,7 +52,7 @@ pub struct Machine {
     pub switch_time: Nanos,
     /// One atomic operation.
     pub atomic_time: Nanos,
-    /// A look at a spinlock of the kernel and PAUSE; 0: not known.
+    /// One iteration of the loop that waits for a spinlock of the kernel; 0: not known.
     pub cpu_relax: Nanos,
     /// CPUs flush their TLBs for each other, by interrupts.
     pub shoots_down: bool,
@@ -100,7 +100,7 @@ impl Machine {
         self.shares
     }
 
-    /// Whether tasks may find their working sets displaced.
+    /// Whether working sets of tasks may be evicted.
     #[inline]
     pub fn has_warmth(&self) -> bool {
         self.warmth.is_some()
@@ -118,7 +118,7 @@ impl Machine {
         self.selection_takes_time
     }
 
-    /// What one CPU gets of the memory's bandwidth if it has it for itself, MB/s, where the machine states it.
+    /// The memory bandwidth of one CPU alone, MB/s, if the machine states it.
     pub fn memory_of_cpu(&self) -> Option<u32> {
         self.preset.memory.map(|memory| memory.cpu)
     }
@@ -161,7 +161,7 @@ impl Machine {
         self.costs.irq.draw(&mut self.cpus[cpu.index()].dice)
     }
 
-    /// The time of a TLB flush that another CPU asks for; 0 on machines whose hardware flushes.
+    /// The time of a TLB flush that another CPU requests; 0 on machines whose hardware broadcasts flushes.
     pub fn tlb_flush(&mut self, cpu: CpuId) -> Nanos {
         self.costs.tlb_flush.draw_any(&mut self.cpus[cpu.index()].dice)
     }

@@ -1,9 +1,9 @@
-//! Warmth: how much of its working set a task finds in the caches when it comes back to a CPU, and what the rest costs it.
+//! Warmth: how much of its working set a task finds in the caches when it is switched in, and what the rest costs.
 //!
-//! A task has a working set of W KiB, all of which it uses again and again, so that a cache of S KiB holds up to
+//! A task has a working set of W KiB, all of which it uses repeatedly, so that a cache of S KiB holds up to
 //! U = min(W, S) of it. A cache is a list of the tasks whose data it holds, the last to have run there first. When a task
-//! leaves the CPU it has brought in what was missing, and what no longer fits is evicted from the tasks that have been away
-//! for longest: least recently used, at the granularity of tasks (the stack algorithm of Mattson, Gecsei, Slutz and Traiger,
+//! is switched out it has loaded what was missing, and what no longer fits is evicted from the tasks that have not
+//! run for longest: least recently used, at the granularity of tasks (the stack algorithm of Mattson, Gecsei, Slutz and Traiger,
 //! IBM Systems Journal 9(2), 1970).
 //!
 //! When the task is switched in, level i holds R(i) of the U(i) that it holds while the task runs undisturbed. A KiB that
@@ -16,13 +16,13 @@
 //!
 //! w + debt * min(w, touch) / touch,
 //!
-//! and a task that is switched out early has paid, and has brought in, the part of the debt that its work amounts to.
+//! and a task that is switched out early has been charged, and has loaded, the part of the debt that belongs to its work.
 //!
-//! A task that runs for the first time pays nothing and leaves its whole set in the caches: what it loads then is part of its
-//! program. Simplified: tasks share
-//! no data; a set keeps its size; what a task has left in a cache stays valid while it runs elsewhere, as if it were only
-//! read; threads of a core that run at the same time displace nothing of each other until one is switched out; the prefetching
-//! and associativity of a cache are in its `read` times. What lies in another last-level cache is read at the time of memory.
+//! A task that runs for the first time is not charged and leaves its whole set in the caches: what it loads then is part of
+//! its program. Simplified: tasks share no data; a set keeps its size; what a task has left in a cache stays valid while it
+//! runs elsewhere, as if it were only read; threads of a core that run at the same time evict nothing of each other's data
+//! until one is switched out; the prefetching and associativity of a cache are in its `read` times. Reading from another
+//! last-level cache takes as long as reading from memory.
 
 use std::collections::VecDeque;
 
@@ -34,7 +34,7 @@ use super::segment::WORK_SHIFT;
 
 /// Levels that a machine may have.
 const LEVELS: usize = 3;
-/// Tasks that a cache tells apart; data of those before is taken as evicted.
+/// Tasks that a cache distinguishes; the data of older ones counts as evicted.
 const TASKS: usize = 1024;
 
 /// One cache: how many KiB each task has in it, the last to have run first.
@@ -86,7 +86,7 @@ pub struct Stay {
 /// What a task has refilled during a stay on a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Refilled {
-    /// Data brought into the nearest cache, in KiB.
+    /// Data loaded into the nearest cache, in KiB.
     pub kib: u64,
     /// How much longer its work took for that.
     pub time: Nanos,
@@ -120,7 +120,7 @@ impl Warmth {
         Some(Box::new(Warmth { caches, contents, places, stays }))
     }
 
-    /// The debt of a task that a CPU switches to, and what it found.
+    /// The debt of a task that is switched in, and what it found.
     pub fn begin(&self, cpu: CpuId, task: Pid, set: u64, first: bool) -> Stay {
         let (mut found, mut warm) = ([0; LEVELS], [0; LEVELS]);
         let (mut time, mut nearer) = (0, 0);
@@ -136,7 +136,7 @@ impl Warmth {
         Stay { task, found, warm, begun, time }
     }
 
-    /// The task leaves the CPU with so much left of its refill.
+    /// The task is switched out with this much left of its refill.
     pub fn end(&mut self, cpu: CpuId, left: Refill) -> Option<Refilled> {
         let stay = self.stays[cpu.index()].take()?;
         let Refill { debt, touch } = stay.begun;

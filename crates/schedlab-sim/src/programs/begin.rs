@@ -95,7 +95,7 @@ fn begin_reap<S: Sink>(x: &mut Running<S>) -> Next {
     x.kernel_call(cost)
 }
 
-/// As long as it takes a CPU that has the memory for itself.
+/// As long as it takes one CPU alone.
 fn begin_stream<S: Sink>(x: &mut Running<S>, bytes: u32) -> Next {
     match x.machine.memory_of_cpu() {
         Some(rate) => Next::Work(Mode::Stream, (u64::from(bytes) * 1000).div_ceil(u64::from(rate.max(1)))),

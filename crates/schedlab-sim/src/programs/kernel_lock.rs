@@ -21,7 +21,7 @@ use crate::run::Source;
 const FOREVER: u64 = 1 << 60;
 /// `SPIN_THRESHOLD`: looks at the lock before a waiter halts.
 const SPIN_THRESHOLD: Nanos = 1 << 15;
-/// A waiter that is not the first looks at its predecessor's state this often (`PV_PREV_CHECK_MASK` + 1).
+/// A waiter that is not the first checks its predecessor's state once in this many iterations (`PV_PREV_CHECK_MASK` + 1).
 const PREV_CHECK: Nanos = 256;
 
 /// The task wants the lock.
@@ -77,7 +77,7 @@ pub fn kernel_lock<S: Sink>(x: &mut Running<S>, object: u32, metric: u16) -> Nex
     wait(x, object)
 }
 
-/// Releases the lock: one of those that look at it gets it. A first waiter that has halted is kicked.
+/// Releases the lock: one of the tasks that poll it gets it. A first waiter that has halted is kicked.
 pub fn kernel_unlock<S: Sink>(x: &mut Running<S>, object: u32) {
     let (task, kind) = (x.task, x.kernel.spinlocks);
     let Some(lock) = lock_of(x, object).filter(|lock| lock.owner == Some(task)) else { return };

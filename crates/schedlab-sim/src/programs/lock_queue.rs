@@ -12,9 +12,9 @@ use crate::kernel::Spinlocks;
 /// A spinlock of the kernel.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct KernelLock {
-    /// The holder; or the first waiter, which the lock has been handed to.
+    /// The holder, or the first waiter to which the lock has been handed.
     pub owner: Option<TaskId>,
-    /// Tasks that wait, in the order in which they came. Those that have not queued yet are at the end.
+    /// Waiting tasks in order of arrival. Those that have not queued yet are at the end.
     pub queue: VecDeque<LockWaiter>,
     /// The pending bit of a paravirtual lock: its first waiter spins, so that no other task may take the lock.
     pending: bool,
@@ -27,7 +27,7 @@ pub struct LockWaiter {
     pub task: TaskId,
     /// Work that it has spent spinning since it last halted.
     pub spun: u64,
-    /// Work until it next does something else than to look at the lock.
+    /// Work until its next action other than polling the lock.
     pub piece: u64,
     /// It has a node in the queue. One that has none tries to take a paravirtual lock as long as nothing is pending.
     pub queued: bool,
@@ -83,7 +83,7 @@ impl KernelLock {
         was_first && !self.queue.is_empty()
     }
 
-    /// The tasks that look at the lock when it is released, the one that gets it first: the first waiter, or with
+    /// The tasks that poll the lock when it is released, the one that gets it first: the first waiter, or with
     /// test-and-set any task; with a paravirtual lock without a pending bit also those that have not queued.
     pub fn candidates(&self, kind: Spinlocks) -> Vec<TaskId> {
         let looks = |(place, waiter): (usize, &LockWaiter)| {

@@ -62,7 +62,7 @@ pub enum Object {
     SpinLock(SpinLock),
     /// Spinlock of the kernel.
     KernelLock(KernelLock),
-    /// Disk: when each of the requests that it serves at once is done.
+    /// Disk: when each of the requests in service is done.
     Disk(Vec<Nanos>),
 }
 
@@ -73,7 +73,7 @@ pub struct SpinLock {
     pub owner: Option<Pid>,
     /// Tasks that want it, in the order in which they began to spin. Those that were preempted or sleep are among them.
     pub spinning: Vec<TaskId>,
-    /// How it is waited for.
+    /// How tasks wait for it.
     pub spec: SpinLockSpec,
 }
 

@@ -63,7 +63,7 @@ pub struct Position {
     pub idle_steps: u32,
     /// Work spent spinning for the lock at hand.
     pub spun: u64,
-    /// How long it sleeps next for that lock.
+    /// The length of its next sleep for that lock.
     pub sleep: Nanos,
     /// The per-CPU lock it holds: the object and the CPU.
     pub cpu_lock: Option<(u32, usize)>,

@@ -98,7 +98,7 @@ fn set_points<S: Sink>(x: &mut Running<S>, might_sleep: bool, every: u64) {
 }
 
 impl<S: Sink> Running<'_, '_, S> {
-    /// A page fault begins that takes so long.
+    /// A page fault of this length begins.
     fn fault(&mut self, kib: u64, work: Nanos) -> Next {
         let pid = self.task().pid;
         self.kernel.emit(self.run, self.cpu, Kind::Fault { pid, kib: kib as u32, major: false });
@@ -113,8 +113,8 @@ impl<S: Sink> Running<'_, '_, S> {
         Next::Work(Mode::Kernel, self.machine.costs.fault.draw(dice))
     }
 
-    /// `filemap_fault` waits for the page; after that the fault is begun anew and maps it. The disk serves `depth` requests at
-    /// once, and interrupts the CPU that has sent the request:
+    /// `filemap_fault` waits for the page; after that the fault is retried and maps it. The disk serves `depth` requests
+    /// at once, and interrupts the CPU that submitted the request:
     ///
     /// ```text
     /// done = max(now, the earliest end among those that it serves) + service

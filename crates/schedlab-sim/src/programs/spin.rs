@@ -1,7 +1,7 @@
 //! Spinlocks in user space: a task that does not get the lock burns CPU time until it does.
 //!
-//! The holder may be preempted, in user mode or in a page fault. Nothing tells the scheduler that others spin for it; the
-//! holder may ask for a time slice extension.
+//! The holder may be preempted, in user mode or in a page fault. The scheduler is not aware that others spin for it;
+//! the holder may request a time slice extension.
 
 use schedlab_model::Nanos;
 use schedlab_trace::{Extension, Kind, Sink};
@@ -83,7 +83,7 @@ fn perform_spin_delay<S: Sink>(x: &mut Running<S>, spec: SpinLockSpec) -> Nanos 
     sleep
 }
 
-/// The task has got the lock: its critical section begins.
+/// The task has the lock: its critical section begins.
 fn request_extension<S: Sink>(x: &mut Running<S>, spec: SpinLockSpec) {
     if spec.slice_extension && x.kernel.slice_extension > 0 {
         x.kernel.cpus[x.cpu.index()].slice_ctrl.request = true;

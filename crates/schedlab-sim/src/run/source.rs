@@ -36,7 +36,7 @@ pub enum Source {
     PollLimit = 12,
     /// A guest is paused, resumed or killed; one per guest, on CPU 0.
     Action = 13,
-    /// The interrupt that asks for a flush of the TLB.
+    /// The interrupt that requests a TLB flush.
     Flush = 14,
     /// The time slice extension of the running task is over.
     SliceTimer = 15,

@@ -18,7 +18,7 @@ use crate::run::Run;
 const TRIES: u32 = 3;
 /// `ple_window_grow`.
 const GROW: Nanos = 2;
-/// How many times as long as the first window the longest is: UINT_MAX cycles against KVM_VMX_DEFAULT_PLE_WINDOW (4,096).
+/// The ratio of the longest window to the first: UINT_MAX cycles over KVM_VMX_DEFAULT_PLE_WINDOW (4,096).
 const LONGEST: Nanos = u32::MAX as Nanos / 4096;
 
 impl VirtualSystems {

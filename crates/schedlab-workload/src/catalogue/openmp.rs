@@ -1,11 +1,11 @@
-//! The barrier of OpenMP as libgomp has it, for programs of threads that compute and meet.
+//! The barrier of OpenMP as libgomp implements it, for threads that alternate between computing and a barrier.
 //!
-//! A thread that waits spins, then sleeps on a futex; the last one to come wakes the sleepers. libgomp spins 300,000 times, or
-//! 100 times if there are more threads than CPUs (GOMP_SPINCOUNT in its manual): 16 ms and 5 us, by 55 ns a turn (300,000 turns of
-//! a loop with PAUSE took 16.5 ms at best on a guest, Xeon). `wait-policy` is OMP_WAIT_POLICY: "passive" never spins. "active"
-//! spins 30 billion turns, here without end, or 1,000 turns (55 us) if there are more threads than CPUs.
+//! A thread that waits spins, then sleeps on a futex; the last one to arrive wakes the sleepers. libgomp spins 300,000 times, or
+//! 100 times if there are more threads than CPUs (GOMP_SPINCOUNT in its manual): 16 ms and 5 us, at 55 ns per iteration (300,000
+//! iterations of a loop with PAUSE took 16.5 ms at best on a guest, Xeon). `wait-policy` is OMP_WAIT_POLICY: "passive" never
+//! spins. "active" spins 30 billion times, here without end, or 1,000 times (55 us) if there are more threads than CPUs.
 //!
-//! Left out: a barrier's cost that grows with the threads. A thread that spins looks at the barrier every 2 us only. The last one
+//! Left out: the growth of a barrier's cost with the threads. A spinning thread checks the barrier only every 2 us. The last one
 //! wakes the sleepers one by one instead of by one call.
 
 use super::{OptionKind, OptionSpec, Preset, Settings};
@@ -20,22 +20,23 @@ pub(super) const WAIT_POLICY: OptionSpec = OptionSpec {
     help: "OMP_WAIT_POLICY: active spins without end, or for 55 us with more threads than CPUs",
 };
 
-/// libgomp's 300,000 turns and, with more threads than CPUs, 100 turns.
+/// libgomp's 300,000 iterations and, with more threads than CPUs, 100.
 const SPIN: Nanos = 16_500 * USEC;
 const SPIN_CROWDED: Nanos = 5_500;
-/// Time between two looks.
+/// Time between two checks.
 const LOOK: Nanos = 2 * USEC;
 
 // Registers that waiting uses.
 const LOOKS: u8 = 3;
 const COUNTER: u8 = 4;
 
-/// The barrier: how many may still come before the last one, and for each of two phases in turn the tickets out of it.
+/// The barrier: how many threads may still arrive before the last one, and for each of two alternating phases the tickets to
+/// leave it.
 pub(super) struct Barrier {
     others: u64,
     places: u32,
     tickets: [u32; 2],
-    /// Looks before a thread sleeps; `None`: it never does.
+    /// Checks before a thread sleeps; `None`: it never does.
     looks: Option<u64>,
 }
 
@@ -59,13 +60,14 @@ impl Barrier {
         Barrier { others: threads - 1, places, tickets, looks }
     }
 
-    /// Waits until all have come. `kind` is 0 and 1 in turn; the last thread to come does `last`. Registers 3 and 4 are in use.
+    /// Waits until all have arrived. `kind` alternates between 0 and 1; the last thread to arrive does `last`. Registers 3
+    /// and 4 are in use.
     pub fn meet(&self, code: &mut Code, kind: usize, last: impl FnOnce(&mut Code)) {
         let (all_here, out) = (code.mark(), code.mark());
         code.sem_try_wait(self.places, all_here);
         self.wait(code, kind, out);
         code.bind(all_here);
-        // Places for the next phase first: a thread that has a ticket may come there at once.
+        // The counter of the next phase is set first: a thread that has a ticket may arrive there at once.
         code.repeat(COUNTER, self.others, |code| code.op(Op::SemPost(self.places)));
         code.repeat(COUNTER, self.others, |code| code.op(Op::SemPost(self.tickets[kind])));
         last(code);

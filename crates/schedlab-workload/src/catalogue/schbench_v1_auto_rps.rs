@@ -1,14 +1,15 @@
-//! `-A` of schbench 1.0 (`auto_scale_rps`): main changes the rate of requests every second until the CPUs are as busy as asked for.
+//! `-A` of schbench 1.0 (`auto_scale_rps`): main changes the rate of requests every second until the CPUs are as busy as
+//! requested.
 //!
-//! - Main reads `/proc/stat`: busy = 1 - idle / total since the last look, over all CPUs and whatever runs there.
-//! - The rate of each message thread is multiplied by d = asked / busy and rounded, up if d is above 1, down if it is below. d is at
-//!   most 3; from 1.2 to 1.5 only a quarter of what it has above 1 counts, below 1.2 an eighth. d is at least 0.3; from 0.8 to 0.9
-//!   a quarter of what is missing to 1 is added, above 0.9 an eighth.
-//! - Message threads begin with `rps`, 10 if that is not given. A new rate counts at once for how many requests the second has, and
-//!   from the next second on for the pauses between them.
+//! - Main reads `/proc/stat`: busy = 1 - idle / total since the last reading, over all CPUs and all tasks.
+//! - The rate of each message thread is multiplied by d = requested / busy and rounded, up if d is above 1, down if it is
+//!   below. d is at most 3; from 1.2 to 1.5 only a quarter of its excess over 1 counts, below 1.2 an eighth. d is at least
+//!   0.3; from 0.8 to 0.9 a quarter of the difference from 1 is added, above 0.9 an eighth.
+//! - Message threads begin with `rps`, by default 10. A new rate determines at once the number of requests in the second,
+//!   and from the next second on the pauses between them.
 //!
 //! Simplified: d is a whole number of millionths instead of a float; a rate of 0, at which the program divides by 0, is 1. The
-//! program's table of requests per second begins anew when it comes within 5% of the goal; the scenario's `warmup` is for that.
+//! program resets its table of requests per second when it comes within 5% of the goal; use the scenario's `warmup` for that.
 
 use schedlab_model::{Nanos, SEC};
 
@@ -16,7 +17,7 @@ use super::schbench_v1_rps::{own_id, RATE};
 use crate::build::{Builder, Code, Mark};
 use crate::{Amount, ObjectId, ObjectSpec, Op, ProgramId, Reg, TaskKind};
 
-/// 1 as d has it.
+/// 1 in the unit of d.
 const ONE: i64 = 1_000_000;
 /// The program keeps the rate if it would become this.
 const MOST: i64 = 1 << 31;
@@ -33,7 +34,7 @@ const LEFT: Reg = 7;
 
 /// Main: it starts the message threads and adapts their rate until the runtime is over.
 pub(super) struct Main {
-    /// How busy all CPUs are to be, in percent.
+    /// The requested utilisation of all CPUs, in percent.
     pub percent: u32,
     /// CPUs of the machine.
     pub nr_cpus: u64,
@@ -44,7 +45,7 @@ pub(super) struct Main {
 }
 
 impl Main {
-    /// The program of main, but for its end.
+    /// The program of main without its end.
     pub fn code(&self, builder: &mut Builder, message_threads: &[ProgramId]) -> Code {
         let ring: ObjectId = builder.object("main itself".to_string(), ObjectSpec::List);
         let mut code = Code::default();
@@ -71,7 +72,7 @@ impl Main {
         code
     }
 
-    /// D := asked / busy since the last look.
+    /// D := requested / busy since the last reading.
     fn look(&self, code: &mut Code) {
         code.op(Op::IdleTime(A));
         code.op(Op::Copy { into: B, from: A });
@@ -90,7 +91,7 @@ impl Main {
     }
 }
 
-/// RPS := RPS * D, as the program does it.
+/// RPS := RPS * D, rounded as in the program.
 fn adapt(code: &mut Code) {
     let (below, up, down, done) = (code.mark(), code.mark(), code.mark(), code.mark());
     code.jump_below(D, ONE, below);
@@ -125,7 +126,7 @@ fn adapt(code: &mut Code) {
     code.bind(done);
 }
 
-/// Below each of the limits in turn D changes by that part of its distance from 1, and the program goes on at `to`.
+/// Below each of the limits in turn D changes by that part of its distance from 1, and the program continues at `to`.
 fn steps(code: &mut Code, to: Mark, limits: &[(i64, Option<i64>)]) {
     for (limit, divisor) in limits {
         let (within, beyond) = (code.mark(), code.mark());
@@ -140,7 +141,7 @@ fn steps(code: &mut Code, to: Mark, limits: &[(i64, Option<i64>)]) {
     }
 }
 
-/// Of what D has above 1 a part stays; of what is missing to 1 a part is added.
+/// A part of D's excess over 1 is kept, or a part of its difference from 1 is added.
 fn part(code: &mut Code, divisor: i64, missing: bool) {
     code.op(Op::Set(A, ONE));
     match missing {

@@ -4,13 +4,13 @@
 //!   parallel loop in which a thread has one contiguous part of the arrays. Main is the first thread.
 //! - Copy and scale count 16 bytes an element, add and triad 24, as the program does. The rates are those of the shortest time of a
 //!   kernel, the times leave out the first iteration.
-//! - Before that a parallel loop fills the arrays, so each part lies on the node where its thread ran then.
+//! - Before that a parallel loop fills the arrays, so each part is on the node on which its thread ran then.
 //! - A parallel loop begins and ends with a barrier, at which threads wait as libgomp's do: openmp.rs.
-//! - How long a part takes follows from the `[memory]` of the machine, and from how many CPUs want its bandwidth at that time.
+//! - The time of a part follows from the `[memory]` of the machine and the number of CPUs that compete for its bandwidth.
 //!
-//! Left out: page faults of the first loop, the check of the results, caches (the program wants arrays of at least four times
-//! theirs), the read of a line that a store allocates, so copy is as fast as triad: 0.8 to 1.0 of it on a guest (Xeon), 1.14 on a
-//! Raspberry Pi 4.
+//! Left out: page faults of the first loop, the check of the results, caches (the program requires arrays of at least
+//! four times their size), read for ownership, so copy is as fast as triad: 0.8 to 1.0 of it on a guest (Xeon), 1.14 on
+//! a Raspberry Pi 4.
 
 use super::openmp::{Barrier, WAIT_POLICY};
 use super::{BuildError, Ends, Entry, MetricSpec, OptionSpec, Preset, Settings};
@@ -71,7 +71,7 @@ const PIECES: u8 = 5;
 const CHILD: u8 = 0;
 const COUNTER: u8 = 1;
 
-/// What a thread does, and what it reports: main does, the others do not.
+/// What a thread does, and whether it reports: only main does.
 struct Thread<'a> {
     barrier: &'a Barrier,
     /// Its elements of each array.
@@ -138,7 +138,7 @@ impl Thread<'_> {
         }
     }
 
-    /// A parallel loop over the thread's part of so many words per element.
+    /// A parallel loop over the thread's part with this many words per element.
     fn parallel(&self, code: &mut Code, words: u32, report: Option<((u16, u16), u32)>) {
         if report.is_some() {
             code.op(Op::Clock(SINCE));
