@@ -48,7 +48,7 @@ class Guest:
 
 
 def calls(probed: bool, voluntary: bool, disturbed: int | None = None) -> list[str]:
-    """Five reads of 64 KiB of 10,000 ns each; an interrupt comes into the one with number `disturbed`."""
+    """Five reads of 64 KiB of 10,000 ns each; the one with number `disturbed` is interrupted."""
     guest = Guest(probed)
     for nth in range(5):
         guest.getppid()
@@ -93,7 +93,7 @@ def test_a_call_that_is_always_interrupted_is_named() -> None:
     plain.line(100, "sched_switch: prev_comm=a prev_pid=7 prev_prio=120 prev_state=Z ==> next_comm=b next_pid=8")
     found = sections.table(plain.lines, plain.lines, plain.lines)
     assert not found.calls
-    assert found.absent == {"exit of 4096 KiB": "an interrupt came into every one of them"}
+    assert found.absent == {"exit of 4096 KiB": "every call was interrupted"}
 
 
 @pytest.mark.parametrize(

@@ -41,9 +41,9 @@ def text(table: sections.Table, where: str, row: str, day: date) -> str:
     """The table as TOML. Lengths are instructions."""
     lines = [
         f"# Measured by `schedlab calibrate --sections --arm vm --kernel {row}` on {day.isoformat()}: {where}.",
-        "# Lengths are instructions of an emulated CPU beyond those of getppid(), without what the probes cost "
+        "# Lengths are instructions of an emulated CPU beyond those of getppid(), without the cost of the probes "
         f"({table.probe} each).",
-        "# longest-none and longest-voluntary: the longest way without a point, from beginning to end.",
+        "# longest-none and longest-voluntary: the longest stretch without a check point, from beginning to end.",
         *(f"# Not measured: {name}: {why}." for name, why in table.absent.items()),
     ]
     for call in table.calls:
@@ -80,7 +80,7 @@ def _call(call: sections.Call) -> list[str]:
 
 
 def _callers(points: Sequence[sections.Point]) -> str:
-    """What calls the points, the most frequent first."""
+    """The callers of the check points, the most frequent first."""
     counts = Counter(_name(point.caller) for point in points).most_common()
     return "[" + ", ".join(f'"{name} {count}"' for name, count in counts) + "]"
 

@@ -1,9 +1,9 @@
 """Measures the kernel sections of system calls: where they may reschedule, and for how long they hold spinlocks.
 
-A guest whose clock counts instructions carries out each call with nothing but its beginning and end recorded, and again
-with a probe at every `__cond_resched` and every spinlock. What a probe costs is the difference, and is subtracted.
-might_sleep() reaches `__cond_resched` only under `voluntary`, cond_resched() under `none` too: what calls them tells
-the points apart.
+A guest whose clock counts instructions makes each call first with only its beginning and end recorded, and then with a
+probe at every `__cond_resched` and every spinlock. The difference is the cost of the probes, which is subtracted.
+might_sleep() reaches `__cond_resched` only under `voluntary`, cond_resched() under `none` too, so their callers
+distinguish the two.
 
 Left out: sections that disable preemption or interrupts without a spinlock, checks of the flag that call nothing
 (`zap_pte_range`), calls that block, and wakeups.
@@ -33,7 +33,7 @@ POINT = "resched"
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A probe: a point at which the kernel may reschedule, or one end of a spinlock."""
+    """A hit of a probe: a check point, at which the kernel may reschedule, or one end of a spinlock."""
 
     time: int
     probe: str
@@ -50,7 +50,7 @@ class Trip:
     end: int = 0
     hits: list[Hit] = field(default_factory=list)
     disturbed: bool = False
-    """An interrupt or another task came in between."""
+    """An interrupt occurred or another task ran in between."""
 
 
 Key = tuple[str, int]
@@ -125,7 +125,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Locked:
-    """The time under a spinlock, in instructions; nested ones are in the outermost."""
+    """A section under a spinlock, in instructions; nested ones are part of the outermost."""
 
     begin: int
     end: int
@@ -151,7 +151,7 @@ class Call:
     """How often it was carried out undisturbed with probes."""
 
     def longest(self, voluntary: bool) -> int:
-        """The longest way between two points of a model, the beginning and the end of the call among them."""
+        """The longest stretch between two check points of a model, or one and the call's beginning or end."""
         at = [0, *(p.at for p in self.points if voluntary or not p.might_sleep), self.length]
         return max(later - earlier for earlier, later in itertools.pairwise(at))
 
@@ -195,7 +195,7 @@ def table(bare: Iterable[str], voluntary: Iterable[str], none: Iterable[str]) ->
     for key in dict.fromkeys([*plain, *probed]):
         runs, bare_runs = probed.get(key, []), plain.get(key, [])
         if not runs or not bare_runs:
-            absent[_words(key)] = "an interrupt came into every one of them"
+            absent[_words(key)] = "every call was interrupted"
         elif key != BASE:
             cost = _probe_cost(bare_runs, runs)
             calls.append(_call(key, bare_runs, runs, always, usual if cost is None else cost, frame))
@@ -220,17 +220,17 @@ def _probe_cost(bare: Sequence[Trip], probed: Sequence[Trip]) -> float | None:
 
 
 def _call(key: Key, bare: Sequence[Trip], probed: Sequence[Trip], always: set[str], cost: float, frame: Frame) -> Call:
-    """The call as it usually goes: the trip of median length among those with the commonest number of probes."""
+    """The typical call: the trip of median length among those with the most frequent number of probes."""
     usual = Counter(len(trip.hits) for trip in probed).most_common(1)[0][0]
     same = sorted((trip for trip in probed if len(trip.hits) == usual), key=lambda trip: trip.end - trip.begin)
     trip = same[len(same) // 2]
     length = max(0, round((_median(t.end - t.begin for t in bare) - frame.length) / NS_PER_INSTRUCTION))
 
     def at(nth: int, time: int) -> int:
-        """Without the probes so far."""
+        """The time without the cost of the probes so far."""
         return min(length, max(0, round((time - trip.begin - nth * cost - frame.first) / NS_PER_INSTRUCTION)))
 
-    # A probe costs slightly more or less each time, which must not turn the order round.
+    # A probe costs slightly more or less each time, which must not reverse the order.
     times = itertools.accumulate((at(nth, hit.time) for nth, hit in enumerate(trip.hits)), max)
     seen = list(zip(times, trip.hits, strict=True))
     points = [Point(time, hit.caller not in always, hit.caller) for time, hit in seen if hit.probe == POINT]

@@ -22,7 +22,7 @@ def record(p: argparse.ArgumentParser) -> None:
     p.add_argument(
         "--emulation",
         choices=tuple(EMULATIONS),
-        help="a host thread for each CPU, one that runs them in turn, or the same with instructions as clock",
+        help="a host thread for each CPU, one that runs them in turn, or the same with a clock of instructions",
     )
     p.add_argument("--out", type=Path, metavar="FILE", help="the trace; the suffix selects the format")
     p.add_argument("--records", type=values.natural, default=0, metavar="N", help="keep only the first N records")

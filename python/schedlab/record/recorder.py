@@ -47,7 +47,7 @@ class Order:
     autogroup: bool = False
     """Whether autogroup is enabled, which is the default of Debian's kernels."""
     check_points: bool = False
-    """Whether system calls are recorded, and by a probe the points at which the kernel offers to reschedule."""
+    """Whether system calls and, by a probe, the check points of cond_resched() are recorded."""
 
 
 @dataclass(frozen=True, slots=True)

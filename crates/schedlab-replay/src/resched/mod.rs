@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! request        honoured at
-//! full           in user mode, and under full and lazy in kernel mode: the end of the interrupt, or of the critical section it came into
+//! full           in user mode, and under full and lazy in kernel mode: the end of the interrupt, or of the critical section that it interrupted
 //! full           under none and voluntary in kernel mode: the next __cond_resched(), or the return from the call
 //! lazy           in user mode the end of the interrupt, in kernel mode the return from the call; the next tick makes it a full one
 //! ```
