@@ -20,7 +20,7 @@ from schedlab.engine import Engine
 from schedlab.errors import ArmError, InputError, RunError, UnsafeError
 from schedlab.guests import debian, identity
 from schedlab.guests.digests import digest
-from schedlab.guests.qemu import COUNTED, EMULATED
+from schedlab.guests.emulation import COUNTED, EMULATED
 from schedlab.judging import compare_variants
 from schedlab.render.document import run_document
 from schedlab.scenario import Scenario

@@ -10,7 +10,8 @@ from pathlib import Path
 from schedlab.arms.journal import boot_id, state_directory
 from schedlab.errors import SchedlabError
 from schedlab.guests import initramfs, programs
-from schedlab.guests.qemu import COUNTED, EMULATED, VIRTUAL, Machine, boot
+from schedlab.guests.emulation import COUNTED, EMULATED, VIRTUAL
+from schedlab.guests.qemu import Machine, boot
 from schedlab.private import Directory
 
 DEVICE = Path("/dev/kvm")

@@ -17,7 +17,8 @@ from schedlab.arms import accelerator, agent, guest, images, noise, process, sta
 from schedlab.arms.vm import booted
 from schedlab.engine import Engine
 from schedlab.errors import RunError
-from schedlab.guests.qemu import COUNTED, Machine
+from schedlab.guests.emulation import COUNTED
+from schedlab.guests.qemu import Machine
 from schedlab.record import recorder
 
 HEADER = Path(recorder.__file__).with_name("header.sh")

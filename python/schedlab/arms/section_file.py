@@ -10,7 +10,8 @@ from pathlib import Path
 from schedlab.arms import accelerator, agent, guest, images, sections
 from schedlab.arms.vm import booted
 from schedlab.engine import Engine
-from schedlab.guests.qemu import COUNTED, Machine
+from schedlab.guests.emulation import COUNTED
+from schedlab.guests.qemu import Machine
 
 SCRIPT = Path(__file__).with_name("sections.sh")
 MEMORY_MB = 1024

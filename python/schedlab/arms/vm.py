@@ -14,8 +14,9 @@ from schedlab.arms.order import to_and_fro
 from schedlab.engine import Cancel, Engine
 from schedlab.errors import ArmError, OutputError, reason
 from schedlab.guests.digests import digest
+from schedlab.guests.emulation import COUNTED, EMULATED
 from schedlab.guests.kernels import Kernel
-from schedlab.guests.qemu import COUNTED, EMULATED, Machine, boot, version
+from schedlab.guests.qemu import Machine, boot, version
 from schedlab.outcome import Run
 from schedlab.runner import Job
 from schedlab.scenario import Scenario

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from schedlab.cli import values
-from schedlab.guests.qemu import EMULATIONS
+from schedlab.guests.emulation import EMULATIONS
 
 
 def record(p: argparse.ArgumentParser) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from schedlab.children import die_with_parent
 from schedlab.errors import ArmError, Cancelled, RunError
+from schedlab.guests.emulation import COUNTED, EMULATED, VIRTUAL
 
 QEMU = "qemu-system-x86_64"
 SHOWN_LINES = 12
@@ -23,16 +24,6 @@ BOOT_SHARE = 0.5
 BOOTS = 4
 UNHELPFUL = "warning: TCG doesn't support requested feature"
 """QEMU prints this for every feature of the CPU model that it does not emulate; it is harmless."""
-
-
-COUNTED = ("-accel", "tcg,thread=single", "-icount", "shift=1,sleep=off")
-"""One CPU that counts instructions: its time is repeatable, whatever else the host does."""
-EMULATED = ("-accel", "tcg,thread=multi")
-"""A thread of the host for each CPU."""
-IN_TURN = ("-accel", "tcg,thread=single")
-"""One thread of the host runs the CPUs in turn, by the host's clock."""
-EMULATIONS = {"threads": EMULATED, "turns": IN_TURN, "counted": COUNTED}
-VIRTUAL = ("-accel", "kvm")
 CLOCK = "base=2026-01-01T00:00:00,clock=vm"
 """A fixed date that advances with the guest's clock, because the host's would affect the guest's timers and entropy."""
 

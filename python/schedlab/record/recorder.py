@@ -14,7 +14,8 @@ from typing import Any
 from schedlab.engine import Engine
 from schedlab.errors import OutputError, RunError, reason
 from schedlab.guests import initramfs, kernels, programs
-from schedlab.guests.qemu import EMULATIONS, Machine, boot, numa
+from schedlab.guests.emulation import EMULATIONS
+from schedlab.guests.qemu import Machine, boot, numa
 from schedlab.record import offsets, running
 from schedlab.record.events import CHECK_POINTS, EVENTS
 from schedlab.record.text import Whole, whole
