@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -239,6 +237,8 @@ def _jobs(arm: Arm, scenario: Scenario, design: Design, seeds: int, traces: Path
     jobs = arm.plan(scenario, scenario.seeds[:seeds], traces)
     if not design.again:
         return jobs
+    from dataclasses import replace
+
     again = arm.plan(replace(scenario, variants=scenario.variants[:1]), design.again[:seeds], traces)
     size = len(scenario.variants)
     mixed: list[Job] = []
@@ -265,6 +265,7 @@ def manifest(scenario: Scenario, design: Design | None = None, engine: Engine | 
 def provenance() -> dict[str, Any]:
     """Where and when a result was made; no number of it depends on any of this."""
     import platform
+    from datetime import UTC, datetime
 
     from schedlab import __version__
 

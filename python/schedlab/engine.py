@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from schedlab import documents
 from schedlab.errors import ArmError, Cancelled, InputError, RunError, ScenarioError, SchedlabError
+from schedlab.frozen import Frozen
 from schedlab.outcome import Run
 from schedlab.scenario import Scenario
 
@@ -36,8 +36,7 @@ class Handle(Protocol):
     def now_ns(self) -> int: ...
 
 
-@dataclass(frozen=True, slots=True)
-class UnderWay:
+class UnderWay(Frozen):
     """A run that has not ended yet."""
 
     label: str

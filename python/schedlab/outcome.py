@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Self
 
 from schedlab import fragment
 from schedlab import shape as s
+from schedlab.frozen import Frozen, hidden
 
 SERIES = s.table(
     {"unit": s.string, "count": s.whole, "curve": s.items(s.items(s.number, 2))},
@@ -55,8 +55,7 @@ FAILURE = s.table(
 """What a line of a results file looks like, as far as schedlab reads it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(Frozen):
     """The share of a run that one task had, or the ended tasks of one name beyond the first thousand together."""
 
     name: str
@@ -70,8 +69,7 @@ class Task:
     """How many tasks this stands for; `pid` is 0 if more than one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
+class Series(Frozen):
     """One sampled metric of one run, reduced to a percentile curve."""
 
     unit: str
@@ -84,8 +82,7 @@ class Series:
     """(largest value, count) of each bucket; empty in results of older versions."""
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Run:
+class Run(Frozen):
     """One variant with one seed, finished."""
 
     variant: str
@@ -105,7 +102,7 @@ class Run:
     metrics: Mapping[str, float | None]
     series: Mapping[str, Series]
     tasks: tuple[Task, ...]
-    record: Mapping[str, Any] = field(repr=False, compare=False)
+    record: Mapping[str, Any] = hidden()
     """The whole document of the engine."""
     trace_error: str | None = None
     """Why there is no trace file; the numbers are not affected."""
@@ -145,8 +142,7 @@ class Run:
         return f"{switches}{self.events:,} trace events"
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Frozen):
     """One variant with one seed whose run failed."""
 
     variant: str

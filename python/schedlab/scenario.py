@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 from schedlab import fragment
 from schedlab import shape as s
+from schedlab.frozen import Frozen, hidden, made
 
 ARMS_DEFAULTS: Mapping[str, Any] = {
     "driver": None,
@@ -91,8 +91,7 @@ DESCRIPTION = s.table(
 Better = Literal["lower", "higher", "neither"]
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
+class Metric(Frozen):
     """One number that every run yields, and how to judge it."""
 
     name: str
@@ -107,8 +106,7 @@ class Metric:
     """The scenario names it; otherwise it is one of its workload's defaults."""
 
 
-@dataclass(frozen=True, slots=True)
-class Variant:
+class Variant(Frozen):
     """One of the alternatives that are compared: a kernel row and what is changed on it."""
 
     name: str
@@ -121,8 +119,7 @@ class Variant:
     """Why the simulator cannot run it: the first setting that only a real kernel can take, with its place."""
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
+class Machine(Frozen):
     """The machine that is simulated, and where its numbers come from."""
 
     name: str
@@ -130,12 +127,11 @@ class Machine:
     cpus: int
     calibrated: bool
     sources: tuple[str, ...]
-    topology: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    topology: Mapping[str, Sequence[str]] = made(default_factory=dict)
     """CPU lists of the cores, last-level caches, sockets and nodes."""
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Scenario:
+class Scenario(Frozen):
     """What a scenario file says after validation. The first variant is the baseline."""
 
     name: str
@@ -155,9 +151,9 @@ class Scenario:
     """The virtual machines that the machine hosts."""
     overrides: tuple[str, ...]
     """What replaces keys of the file, as `KEY=VALUE` (`--set`)."""
-    description: Mapping[str, Any] = field(repr=False, compare=False)
+    description: Mapping[str, Any] = hidden()
     """The whole description as the engine gave it."""
-    handle: Any = field(default=None, repr=False, compare=False)
+    handle: Any = hidden(default=None)
     """The engine's own object; None for a scenario that was read back from a stored result."""
 
     @classmethod
@@ -207,7 +203,6 @@ def _variant(d: Mapping[str, Any]) -> Variant:
     return Variant(**{**_only(Variant, d), "settings": settings})
 
 
-def _only(kind: type, d: Mapping[str, Any]) -> dict[str, Any]:
+def _only(kind: type[Frozen], d: Mapping[str, Any]) -> dict[str, Any]:
     """The keys that `kind` knows: the engine may say more than this version reads."""
-    names: Mapping[str, Any] = kind.__dataclass_fields__  # type: ignore[attr-defined]
-    return {k: v for k, v in d.items() if k in names}
+    return {k: v for k, v in d.items() if k in kind._names}

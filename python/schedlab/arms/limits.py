@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from schedlab.arms import noise, state
+from schedlab.frozen import Frozen
 from schedlab.outcome import Run
 from schedlab.scenario import Metric, Scenario
 from schedlab.verdicts import NOISY
@@ -21,8 +21,7 @@ RUN_TIMES = ("sim_s", "cpus", "calibration", "noise")
 SHOWN_PROGRAMS = 3
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Frozen):
     """The limits of a comparison, which hold for all of its metrics."""
 
     noisy: str | None = None
@@ -56,7 +55,9 @@ class Limits:
         record = {**run.record, "metrics": metrics, "series": kept, "tasks": tasks}
         if self.untimed:
             record |= dict.fromkeys(RUN_TIMES)
-        return dataclasses.replace(run, metrics=metrics, series=series, record=record)
+        from dataclasses import replace  # few results need it
+
+        return replace(run, metrics=metrics, series=series, record=record)
 
 
 def of(scenario: Scenario, arm: str, runs: Mapping[str, Sequence[Run]]) -> Limits:
@@ -165,8 +166,10 @@ def _main_causes(runs: Mapping[str, Sequence[Run]]) -> str:
 
 
 def _withheld(j: Judgement, verdict: str, effect: str, why: str) -> Judgement:
-    difference = dataclasses.replace(
+    from dataclasses import replace  # few results need it
+
+    difference = replace(
         j.difference, median_a=None, median_b=None, percent=False, estimate=None, interval=None, raw=()
     )
-    allowed = dataclasses.replace(j, difference=difference, verdict=verdict, effect=effect, reason=why)
-    return dataclasses.replace(allowed, p=None, p_equivalent=None, units_needed=None)
+    allowed = replace(j, difference=difference, verdict=verdict, effect=effect, reason=why)
+    return replace(allowed, p=None, p_equivalent=None, units_needed=None)

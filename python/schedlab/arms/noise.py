@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from schedlab.frozen import Frozen
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+
+class Sample(Frozen):
     """Counters at one moment, in ticks of /proc/stat."""
 
     busy: int

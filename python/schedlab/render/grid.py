@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from textwrap import wrap
 
 from schedlab.plain import COLOURS, escaped
 
@@ -128,6 +127,8 @@ def _wrapped(cell: str, width: int, hanging: str) -> list[str]:
     """A cell in lines of at most `width`; leading blanks are kept, and long words break only where they must."""
     if len(cell) <= width:
         return [cell]
+    from textwrap import wrap  # most cells fit
+
     lead = " " * min(_indented(cell), width // 2)
     return wrap(cell.strip(), width, initial_indent=lead, subsequent_indent=lead + hanging, break_on_hyphens=False) or [
         ""
@@ -145,6 +146,8 @@ def fold(text: str, width: int = WIDTH) -> str:
         if len(COLOURS.sub("", line)) <= width:
             lines.append(line)
             continue
+        from textwrap import wrap  # most texts fit
+
         lead = " " * _indented(line)
         lines += wrap(
             line.strip(), width, initial_indent=lead, subsequent_indent=lead + "    ", break_long_words=False,
