@@ -15,7 +15,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 export PIP_ROOT_USER_ACTION := ignore
 
-.PHONY: help compare wheels build test lint bench agreement docs clean prerequisites
+.PHONY: help compare wheels build test lint bench agreement validate-host docs clean prerequisites
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -50,6 +50,12 @@ bench: build
 ## make agreement  how often the rows decide the recorded corpus as its kernels did, as docs/models/replay.md shows it
 agreement: build
 	@$(BIN)/python tools/agreement.py
+
+## make validate-host  the simulator against the running kernel, on a quiet machine; as root
+validate-host: build
+	@mkdir -p out/validation-host
+	@$(BIN)/schedlab validate scenarios/validation-host/*.toml --arm host --runs out/validation-host \
+	    --store out/validation-host.json --out out/validation-host.md
 
 ## make docs      the documentation site in out/docs
 docs: $(VENV)/built-for-tests
