@@ -22,6 +22,7 @@
 mod ids;
 mod mask;
 mod nearest;
+mod rarely;
 mod rng;
 mod ties;
 mod topology;
@@ -30,6 +31,7 @@ mod vruntime;
 pub use ids::{CpuId, KernelId, Pid, TaskId};
 pub use mask::{CpuMask, MAX_CPUS};
 pub use nearest::{closest, nearest, suggest};
+pub use rarely::rarely;
 pub use rng::{stream, Stream};
 pub use ties::Ties;
 pub use topology::{CpuPlace, Distance, Level, Topology, TopologyError};

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use schedlab_model::{Nanos, TaskId};
+use schedlab_model::{rarely, Nanos, TaskId};
 
 /// What `update_curr` accounted to a task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,7 +29,7 @@ impl RunTimes {
     /// Whether run times are recorded.
     #[inline]
     pub fn are_on(&self) -> bool {
-        self.0.is_some()
+        rarely(self.0.is_some())
     }
 
     /// Records one, if run times are recorded.

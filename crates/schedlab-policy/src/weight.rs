@@ -113,6 +113,7 @@ pub fn scale_load_down(weight: u64) -> u64 {
 }
 
 /// `delta * weight / load` (`__calc_delta`); `weight` is at full resolution and is scaled down here.
+#[inline(never)]
 #[must_use]
 pub fn calc_delta(delta: u64, weight: u64, load: LoadWeight) -> u64 {
     if load.divides {

@@ -7,7 +7,7 @@
 //! figures that were reported in April 2023 are of an earlier form of it; with one cache there is one queue in either.
 //! Left out: the lock of the queue.
 
-use schedlab_model::{CpuId, Nanos, TaskId};
+use schedlab_model::{rarely, CpuId, Nanos, TaskId};
 
 use crate::decision::{Decision, Verdict};
 use crate::fair::class::FairClass;
@@ -18,7 +18,7 @@ use crate::sched::types::Moves;
 impl FairClass<'_> {
     #[inline(always)]
     fn has_swqueue(&self) -> bool {
-        self.core.features.has(Feature::Swqueue)
+        rarely(self.core.features.has(Feature::Swqueue))
     }
 
     /// The first CPU of the cache stands for it.

@@ -13,7 +13,7 @@ use super::tree::Slices;
 use crate::group_id::GroupId;
 use crate::pelt::clock::PeltClock;
 use crate::{KernelConfig, TaskAttr};
-use schedlab_model::{CpuId, TaskId};
+use schedlab_model::{rarely, CpuId, TaskId};
 
 /// Every entity, queue and group of the class.
 #[derive(Clone, Debug)]
@@ -115,31 +115,38 @@ impl Arena {
     /// The queue of the CPU a queue belongs to.
     #[inline]
     pub fn root_of(&self, rq: usize) -> usize {
-        if self.grouped {
-            self.rqs[rq].cpu.index()
-        } else {
-            rq
+        if rarely(self.grouped) {
+            return self.root_of_group(rq);
         }
+        rq
+    }
+
+    #[inline(never)]
+    fn root_of_group(&self, rq: usize) -> usize {
+        self.rqs[rq].cpu.index()
     }
 
     /// The queue of an entity whose CPU's own is `root`.
     #[inline]
     pub fn queue_of(&self, id: EntityId, root: usize) -> usize {
-        if self.grouped {
-            self.entities[id].rq()
-        } else {
-            root
+        if rarely(self.grouped) {
+            return self.queue_of_grouped(id);
         }
+        root
+    }
+
+    #[inline(never)]
+    fn queue_of_grouped(&self, id: EntityId) -> usize {
+        self.entities[id].rq()
     }
 
     /// The queue on which the tasks of a queue compete.
     #[inline]
     pub fn competes_on(&self, rq: usize) -> usize {
-        if self.flat {
-            self.root_of(rq)
-        } else {
-            rq
+        if rarely(self.flat) {
+            return self.root_of(rq);
         }
+        rq
     }
 
     /// What competes one level up in the place of an entity; NIL: nothing does.
@@ -168,7 +175,12 @@ impl Arena {
 
     #[inline]
     pub fn is_group(&self, id: EntityId) -> bool {
-        self.grouped && id.is_some() && !self.entities[id].is_task()
+        rarely(self.grouped) && self.stands_for_group(id)
+    }
+
+    #[inline(never)]
+    fn stands_for_group(&self, id: EntityId) -> bool {
+        id.is_some() && !self.entities[id].is_task()
     }
 
     /// The group an entity stands for.
@@ -186,11 +198,10 @@ impl Arena {
     #[inline]
     pub fn leaf(&self, cpu: usize) -> EntityId {
         let curr = self.rqs[cpu].curr;
-        if self.grouped {
-            self.leaf_below(curr)
-        } else {
-            curr
+        if rarely(self.grouped) {
+            return self.leaf_below(curr);
         }
+        curr
     }
 
     #[inline(never)]
@@ -207,11 +218,10 @@ impl Arena {
     /// `find_matching_se`: the ancestors of two entities, or they themselves, that compete with each other.
     #[inline]
     pub fn find_matching_se(&self, a: EntityId, b: EntityId) -> (EntityId, EntityId) {
-        if self.grouped && !self.flat {
-            self.matching_ancestors(a, b)
-        } else {
-            (a, b)
+        if rarely(self.grouped) && !self.flat {
+            return self.matching_ancestors(a, b);
         }
+        (a, b)
     }
 
     #[inline(never)]

@@ -46,10 +46,15 @@ impl Arena {
     #[inline]
     pub fn clear_buddies(&mut self, rq: usize, id: EntityId) {
         if self.rqs[rq].has_buddy(id) {
-            let slots: [fn(&mut CfsRq) -> &mut EntityId; 3] = [|q| &mut q.next, |q| &mut q.last, |q| &mut q.skip];
-            for slot in slots {
-                self.clear_buddy(id, slot);
-            }
+            self.clear_every_buddy(id);
+        }
+    }
+
+    #[inline(never)]
+    fn clear_every_buddy(&mut self, id: EntityId) {
+        let slots: [fn(&mut CfsRq) -> &mut EntityId; 3] = [|q| &mut q.next, |q| &mut q.last, |q| &mut q.skip];
+        for slot in slots {
+            self.clear_buddy(id, slot);
         }
     }
 

@@ -12,7 +12,7 @@ use crate::pelt::cfs_rq_load::QueueLoad;
 use crate::version::load::Signals;
 use crate::weight::LoadWeight;
 use crate::{Averaging, KernelConfig, Resched, TreeKey, ZeroPoint};
-use schedlab_model::{CpuId, Nanos, TaskId, Vruntime};
+use schedlab_model::{rarely, CpuId, Nanos, TaskId, Vruntime};
 
 /// A queue's state. The running entity (`curr`) is outside the tree and outside `avg_vruntime` and `avg_load`, but
 /// inside every other sum. From 7.3 on only tasks compete, all of them on the CPU's own queue: the tree, the sums behind V and the
@@ -140,7 +140,7 @@ impl CfsRq {
     #[inline]
     #[must_use]
     pub fn nr_competing(&self, config: &KernelConfig) -> u32 {
-        if config.rules.flat_hierarchy {
+        if rarely(config.rules.flat_hierarchy) {
             self.h_nr_running
         } else {
             self.nr_running

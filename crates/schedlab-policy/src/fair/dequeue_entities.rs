@@ -9,13 +9,13 @@ use super::entity::EntityId;
 use super::queues::Queues;
 use crate::flags::Dequeue;
 use crate::GroupSlice;
-use schedlab_model::{CpuId, Nanos};
+use schedlab_model::{rarely, CpuId, Nanos};
 
 impl Queues {
     /// `dequeue_task_fair`. False: the task sleeps but stays queued, because it owes service (DELAY_DEQUEUE).
     #[inline]
     pub fn dequeue_task_fair(&mut self, cpu: CpuId, id: EntityId, flags: Dequeue, now: Nanos) -> bool {
-        if self.pools.used && self.arena.entities[id].throttled {
+        if rarely(self.pools.used) && self.arena.entities[id].throttled {
             self.dequeue_throttled_task(id, flags);
             return true;
         }
@@ -45,7 +45,7 @@ impl Queues {
     /// `dequeue_entities`; false: the entity stays, delayed.
     #[inline(always)]
     fn dequeue_entities(&mut self, rq: usize, id: EntityId, flags: Dequeue, now: Nanos) -> bool {
-        if self.config.rules.flat_hierarchy {
+        if rarely(self.config.rules.flat_hierarchy) {
             let root = self.arena.root_of(rq);
             let gone = self.dequeue_flat(root, id, flags, now);
             if gone {
@@ -67,7 +67,7 @@ impl Queues {
             self.arena.rqs[root].list_del(&mut self.arena.entities.neighbours, id);
         }
         self.arena.rqs[rq].count(counted);
-        if self.arena.grouped && self.arena.entities[id].parent.is_some() {
+        if rarely(self.arena.grouped) && self.arena.entities[id].parent.is_some() {
             // 6.12.0 starts from no slice for a task, and for a group, which is empty, from that of an empty queue.
             let slice = if group { Nanos::MAX } else { 0 };
             let way = Way { below: rq, id: self.arena.entities[id].parent, counted, slice };

@@ -8,7 +8,7 @@ use crate::decision::Verdict;
 use crate::features::Feature;
 use crate::flags::Dequeue;
 use crate::{DelayedLag, ZeroPoint};
-use schedlab_model::Nanos;
+use schedlab_model::{rarely, Nanos};
 
 impl Queues {
     /// `dequeue_entity`; false: the entity stays, delayed.
@@ -106,7 +106,7 @@ impl Queues {
         se.on_rq = false;
         se.asleep = flags.sleep;
         q.account_entity_dequeue(&self.arena.entities, &self.config.rules.pelt, id);
-        if self.pools.used && q.runtime_enabled && q.nr_running == 0 {
+        if rarely(self.pools.used) && q.runtime_enabled && q.nr_running == 0 {
             self.pools.return_cfs_rq_runtime(q, &self.config, now);
         }
     }

@@ -5,7 +5,7 @@ use super::queues::Queues;
 use crate::features::Feature;
 use crate::flags::Enqueue;
 use crate::DelayedLag;
-use schedlab_model::Nanos;
+use schedlab_model::{rarely, Nanos};
 
 impl Queues {
     /// `enqueue_entity`.
@@ -95,7 +95,7 @@ impl Queues {
     #[inline]
     fn check_first_enqueue(&mut self, rq: usize, now: Nanos) {
         let q = &self.arena.rqs[rq];
-        if self.pools.used && q.runtime_enabled && q.nr_running == 1 {
+        if rarely(self.pools.used) && q.runtime_enabled && q.nr_running == 1 {
             self.check_enqueue_throttle(rq, now);
             if !self.config.rules.throttles_tasks() {
                 self.arena.rqs[rq].record_throttle_clock(now);

@@ -9,14 +9,14 @@ use super::entity::EntityId;
 use super::queues::Queues;
 use crate::flags::Enqueue;
 use crate::GroupSlice;
-use schedlab_model::{CpuId, Nanos};
+use schedlab_model::{rarely, CpuId, Nanos};
 
 impl Queues {
     /// `enqueue_task_fair`.
     #[inline]
     pub fn enqueue_task_fair(&mut self, cpu: CpuId, id: EntityId, flags: Enqueue, now: Nanos) {
         let rq = self.arena.queue_of(id, cpu.index());
-        if self.pools.used && self.arena.entities[id].throttled && self.enqueue_throttled_task(id) {
+        if rarely(self.pools.used) && self.arena.entities[id].throttled && self.enqueue_throttled_task(id) {
             return;
         }
         if self.arena.entities[id].on_rq {
@@ -30,7 +30,7 @@ impl Queues {
             self.arena.post_init_entity_util_avg(&self.config.rules.pelt, id);
         }
         self.arena.util_est_enqueue(&self.config, cpu, id);
-        if self.config.rules.flat_hierarchy {
+        if rarely(self.config.rules.flat_hierarchy) {
             self.enqueue_flat(cpu, id, flags, now);
             return self.arena.rqs[cpu.index()].list_add(&mut self.arena.entities.neighbours, id);
         }
@@ -38,7 +38,7 @@ impl Queues {
         self.arena.rqs[cpu.index()].list_add(&mut self.arena.entities.neighbours, id);
         let counted = Counted::task(&self.arena.entities[id]);
         self.arena.rqs[rq].count(counted);
-        if self.arena.grouped && self.arena.entities[id].parent.is_some() {
+        if rarely(self.arena.grouped) && self.arena.entities[id].parent.is_some() {
             self.enqueue_parents(rq, self.arena.entities[id].parent, counted, now);
         }
     }

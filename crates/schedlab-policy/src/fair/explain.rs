@@ -9,7 +9,7 @@ use super::entity::{Entity, EntityId};
 use super::queues::Queues;
 use crate::decision::{Decision, Function, Verdict};
 use crate::features::Feature;
-use schedlab_model::{Nanos, Pid, TaskId, Vruntime};
+use schedlab_model::{rarely, Nanos, Pid, TaskId, Vruntime};
 
 /// Why a decision was made.
 #[derive(Clone, Copy)]
@@ -27,7 +27,7 @@ impl Queues {
     /// Whether decisions are recorded. Callers test it first, so that a run without costs one branch.
     #[inline]
     pub fn is_recording(&self) -> bool {
-        self.log.decisions.is_some()
+        rarely(self.log.decisions.is_some())
     }
 
     /// Appends a decision, and the CPU's queue as it stands if that is asked for too.

@@ -16,7 +16,7 @@ use crate::pelt::group::{calc_group_shares, propagate_entity_load_avg};
 use crate::version::load::Signals;
 use crate::weight::LoadWeight;
 use crate::KernelConfig;
-use schedlab_model::{CpuId, Nanos};
+use schedlab_model::{rarely, CpuId, Nanos};
 
 /// The clock's start: 0 means "not attached".
 pub(super) const BOOT: Nanos = 1 << 20;
@@ -40,7 +40,7 @@ impl Arena {
     #[inline(always)]
     pub fn update_load_avg(&mut self, signals: &Signals, rq: usize, id: EntityId, tg: bool, now: Nanos) {
         let at = self.cfs_rq_clock_pelt(rq, now);
-        if self.grouped {
+        if rarely(self.grouped) {
             return self.update_group_load_avg(signals, rq, id, tg, (at, now));
         }
         let (q, se) = (&mut self.rqs[rq], &mut self.entities[id]);
@@ -129,10 +129,10 @@ impl Arena {
     /// `cfs_rq_clock_pelt`.
     #[inline(always)]
     fn cfs_rq_clock_pelt(&mut self, rq: usize, now: Nanos) -> Nanos {
-        if !self.scaled {
-            return now + BOOT;
+        if rarely(self.scaled) {
+            return self.scaled_clock_pelt(rq, now);
         }
-        self.scaled_clock_pelt(rq, now)
+        now + BOOT
     }
 
     #[inline(never)]

@@ -4,7 +4,7 @@ use super::entity::EntityId;
 use super::explain::Reason;
 use super::pick_eevdf::CfsPick;
 use super::queues::Queues;
-use schedlab_model::Nanos;
+use schedlab_model::{rarely, Nanos};
 
 impl Queues {
     /// `pick_task_fair`: accounts, dequeues delayed entities on the way, switches nothing.
@@ -18,7 +18,7 @@ impl Queues {
             if self.arena.rqs[rq].running(&self.arena.entities).is_some() {
                 self.update_curr_eevdf(rq, now);
             }
-            if self.pools.used && !self.config.rules.throttles_at_once() && self.check_cfs_rq_runtime(rq, now) {
+            if rarely(self.pools.used) && !self.config.rules.throttles_at_once() && self.check_cfs_rq_runtime(rq, now) {
                 if !self.config.rules.throttles_tasks() {
                     rq = root;
                     continue;
@@ -31,7 +31,7 @@ impl Queues {
                 (rq, throttled) = (root, false);
                 continue;
             }
-            if !self.arena.grouped {
+            if !rarely(self.arena.grouped) {
                 return picked;
             }
             match self.arena.entities[picked].my_q {
@@ -70,7 +70,7 @@ impl Queues {
 
     /// `set_next_task_fair` without its list; `first`: picked, not merely requeued while it runs.
     pub fn set_next_task_fair(&mut self, task: EntityId, first: bool, now: Nanos) {
-        if self.config.rules.flat_hierarchy {
+        if rarely(self.config.rules.flat_hierarchy) {
             return self.set_next_flat(self.arena.root_of(self.arena.entities[task].rq()), task, first, now);
         }
         let (mut id, mut throttled) = (task, false);
@@ -89,7 +89,7 @@ impl Queues {
     /// both are in stays current (the end of `pick_next_task_fair`).
     #[inline]
     pub fn switch(&mut self, root: usize, prev: EntityId, next: EntityId, now: Nanos) {
-        if self.config.rules.flat_hierarchy {
+        if rarely(self.config.rules.flat_hierarchy) {
             if prev.is_some() {
                 self.put_prev_flat(root, prev, next, now);
             }
@@ -98,7 +98,7 @@ impl Queues {
             }
             return;
         }
-        if self.arena.grouped {
+        if rarely(self.arena.grouped) {
             return self.switch_levels(prev, next, now);
         }
         if prev.is_some() {
@@ -154,7 +154,7 @@ impl Queues {
             }
             self.arena.update_load_avg(&self.config.rules.pelt, rq, prev, false, now);
         }
-        if self.pools.used && !self.config.rules.throttles_at_once() {
+        if rarely(self.pools.used) && !self.config.rules.throttles_at_once() {
             self.check_cfs_rq_runtime(rq, now);
         }
         let q = &mut self.arena.rqs[rq];

@@ -10,7 +10,7 @@ use super::queues::Queues;
 use crate::decision::{During, Function};
 use crate::features::Feature;
 use crate::Resched;
-use schedlab_model::{CpuId, Nanos};
+use schedlab_model::{rarely, CpuId, Nanos};
 
 impl Fair {
     /// `task_tick_fair` for the current task of the CPU; before it, `sched_tick` turns a lazy request into a full one.
@@ -83,7 +83,7 @@ impl Queues {
     #[inline]
     pub fn reweight_running(&mut self, root: usize) {
         let curr = self.arena.rqs[root].curr;
-        if self.config.rules.flat_hierarchy && curr.is_some() && self.arena.entities[curr].on_rq {
+        if rarely(self.config.rules.flat_hierarchy) && curr.is_some() && self.arena.entities[curr].on_rq {
             self.reweight_eevdf(root, curr, true);
         }
     }

@@ -6,7 +6,7 @@
 use super::entity::EntityId;
 use super::queues::Queues;
 use crate::weight::LoadWeight;
-use schedlab_model::Nanos;
+use schedlab_model::{rarely, Nanos};
 
 impl Queues {
     /// `update_cfs_group`: a group's entity takes the weight that its queue's part of the group's load deserves.
@@ -33,7 +33,7 @@ impl Queues {
         let load = LoadWeight::of_sum(weight).dividing(self.config.rules.delta_divides);
         self.arena.reweight_load_avg(&self.config.rules.pelt, id, load);
         let (q, se) = (&mut self.arena.rqs[rq], &mut self.arena.entities[id]);
-        if self.config.rules.flat_hierarchy {
+        if rarely(self.config.rules.flat_hierarchy) {
             let old = std::mem::replace(&mut se.load, load).weight;
             if se.on_rq {
                 q.load = LoadWeight::of_sum(q.load.weight - old + weight);

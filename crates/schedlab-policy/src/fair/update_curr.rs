@@ -11,7 +11,7 @@ use crate::decision::Function;
 use crate::features::Feature;
 use crate::run_times::RunTime;
 use crate::Protection;
-use schedlab_model::Nanos;
+use schedlab_model::{rarely, Nanos};
 
 impl Queues {
     /// `update_curr` of one queue. Most calls come right after another: that test alone is inlined.
@@ -52,12 +52,12 @@ impl Queues {
     fn charge_curr(&mut self, rq: usize, curr: EntityId, delta: Nanos, now: Nanos) {
         let competes_on = self.arena.competes_on(rq);
         let se = &mut self.arena.entities[curr];
-        if self.config.rules.flat_hierarchy && !se.is_task() {
+        if rarely(self.config.rules.flat_hierarchy) && !se.is_task() {
             se.update_se(delta, now);
             return self.charge_group(rq, delta, now);
         }
         let ended = self.arena.rqs[competes_on].charge(&mut self.arena.entities, &self.config, curr, delta, now);
-        if ended.slice || ended.protection || self.pools.used || self.run_times.are_on() {
+        if ended.slice || ended.protection || rarely(self.pools.used) || self.run_times.are_on() {
             self.after_charge(rq, curr, (delta, ended), now);
         }
     }
@@ -78,7 +78,7 @@ impl Queues {
     /// The runtime of the group that the queue belongs to.
     #[inline]
     fn charge_group(&mut self, rq: usize, delta: Nanos, now: Nanos) {
-        if self.pools.used && self.arena.rqs[rq].runtime_enabled {
+        if rarely(self.pools.used) && self.arena.rqs[rq].runtime_enabled {
             self.account_cfs_rq_runtime(rq, delta, now);
         }
     }

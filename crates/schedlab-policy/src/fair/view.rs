@@ -9,7 +9,7 @@ use super::protect_slice::vprot_in_vlag;
 use super::recorded::TaskState;
 use crate::group_id::GroupId;
 use crate::KernelConfig;
-use schedlab_model::{CpuId, Nanos, TaskId, Vruntime};
+use schedlab_model::{rarely, CpuId, Nanos, TaskId, Vruntime};
 
 /// A reader of the class.
 #[derive(Clone, Copy)]
@@ -163,7 +163,7 @@ impl View<'_> {
         let se = &self.arena.entities[EntityId::of(task)];
         let mut rq = se.rq();
         let hierarchy = self.arena.rqs[rq].throttle_count > 0 && !self.config.rules.throttles_tasks();
-        if !self.pools.used || !hierarchy && !se.throttled {
+        if !rarely(self.pools.used) || !hierarchy && !se.throttled {
             return None;
         }
         while !self.arena.rqs[rq].throttled {
@@ -174,7 +174,7 @@ impl View<'_> {
 
     /// The groups that are throttled on a CPU.
     pub(super) fn throttled_on(&self, cpu: CpuId) -> impl Iterator<Item = GroupId> + '_ {
-        let queues = self.arena.rqs.iter().filter(move |q| self.pools.used && q.cpu == cpu && q.throttled);
+        let queues = self.arena.rqs.iter().filter(move |q| rarely(self.pools.used) && q.cpu == cpu && q.throttled);
         queues.map(|q| q.group)
     }
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use schedlab_model::{stream, CpuId, CpuMask, Nanos, Stream, TaskId, Ties, Topology};
+use schedlab_model::{rarely, stream, CpuId, CpuMask, Nanos, Stream, TaskId, Ties, Topology};
 
 use super::log::Log;
 use super::rq::{Jiffies, Rq, UPTIME};
@@ -112,7 +112,7 @@ impl Core {
     #[inline]
     #[must_use]
     pub fn is_recording(&self) -> bool {
-        self.log.is_on()
+        rarely(self.log.is_on())
     }
 
     /// Records a decision made outside the queues of the fair class.
@@ -154,7 +154,7 @@ impl Core {
     #[inline(always)]
     #[must_use]
     pub fn is_mixed(&self) -> bool {
-        self.mixed
+        rarely(self.mixed)
     }
 
     /// Whether a CPU may have less than its whole capacity for the fair class.
@@ -359,11 +359,11 @@ impl Core {
     /// `rq_clock_task` of a CPU when the clocks of all runqueues (`rq->clock`) are at `now`.
     #[inline]
     pub(crate) fn clock_task(&self, cpu: CpuId, now: Nanos) -> Nanos {
-        if !self.loses_time {
-            return now;
+        if rarely(self.loses_time) {
+            let rq = &self.rqs[cpu.index()];
+            return now.min(rq.lost_from) - rq.lost;
         }
-        let rq = &self.rqs[cpu.index()];
-        now.min(rq.lost_from) - rq.lost
+        now
     }
 
     /// `rq_clock` of a CPU whose `rq_clock_task` is `now`.

@@ -1,6 +1,6 @@
 //! Quotas of groups: the pools' timers, and what a throttled task does on its way to user mode.
 
-use schedlab_model::CpuId;
+use schedlab_model::{rarely, CpuId};
 use schedlab_policy::Resched;
 use schedlab_trace::{Kind, Sink};
 
@@ -12,7 +12,7 @@ use crate::run::{Run, Source};
 /// Arms the timer of the groups' pools, which start and stop with their use, after anything that may have moved it.
 #[inline(always)]
 pub fn arm_bandwidth<S: Sink>(run: &mut Run<S>, kernel: &Kernel) {
-    if kernel.bandwidth {
+    if rarely(kernel.bandwidth) {
         arm(run, kernel);
     }
 }
@@ -40,7 +40,7 @@ pub fn on_bandwidth<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &m
 /// it is throttled, it leaves its queue, and reschedules for that (6.18 and later).
 #[inline]
 pub fn resume_user_mode_work<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
-    if kernel.bandwidth {
+    if rarely(kernel.bandwidth) {
         throttle_cfs_rq_work(run, machine, kernel, cpu);
     }
 }

@@ -1,6 +1,6 @@
 //! What the scheduler's own structures cost when other CPUs have touched them: lines and locks of runqueues, lines of tasks.
 
-use schedlab_model::{CpuId, Nanos, TaskId};
+use schedlab_model::{rarely, CpuId, Nanos, TaskId};
 use schedlab_policy::fair::GroupId;
 use schedlab_trace::{Kind, Lock, Sink};
 
@@ -105,7 +105,7 @@ pub fn touch_moved<S: Sink>(
 /// since the last call: charges the time.
 #[inline(always)]
 pub fn charge_group_loads<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, this: CpuId) {
-    if !kernel.group_lines.is_empty() {
+    if rarely(!kernel.group_lines.is_empty()) {
         charge_recorded_loads(run, machine, kernel, this);
     }
 }

@@ -1,6 +1,6 @@
 //! A switch of a CPU from one task to another, and what it costs.
 
-use schedlab_model::{CpuId, TaskId};
+use schedlab_model::{rarely, CpuId, TaskId};
 use schedlab_trace::{Kind, Sink, TaskState};
 
 use super::bandwidth::resume_user_mode_work;
@@ -45,7 +45,7 @@ pub fn context_switch<S: Sink>(
         kernel.release(task);
     }
     kernel.cpus[cpu.index()].curr = next;
-    if kernel.is_host {
+    if rarely(kernel.is_host) {
         run.touch(kernel.id, cpu);
     }
     let (next_pid, next_prio) = next.map_or((0, 120), |task| kernel.name_of(task));
@@ -77,13 +77,13 @@ fn switch_out<S: Sink>(
     task: TaskId,
 ) -> (i32, i32, TaskState) {
     run.cancel(kernel.id, Source::Segment, cpu);
-    if machine.cpus[cpu.index()].segment.mode == Mode::Stream {
+    if rarely(machine.cpus[cpu.index()].segment.mode == Mode::Stream) {
         end_stream(run, machine, kernel, cpu);
     }
     if machine.has_warmth() {
         end_stay(run, machine, kernel, cpu, task);
     }
-    if kernel.cpus[cpu.index()].slice_ctrl != SliceCtrl::default() {
+    if rarely(kernel.cpus[cpu.index()].slice_ctrl != SliceCtrl::default()) {
         rseq_sched_switch_event(run, kernel, cpu);
     }
     let c = &mut machine.cpus[cpu.index()];
@@ -138,14 +138,14 @@ fn switch_in<S: Sink>(
     if from_idle {
         start_tick(run, kernel, cpu);
     }
-    if machine.cpus[cpu.index()].segment.mode == Mode::Stream {
+    if rarely(machine.cpus[cpu.index()].segment.mode == Mode::Stream) {
         begin_stream(run, machine, kernel, cpu, task);
     }
     resume_user_mode_work(run, machine, kernel, cpu);
     if let Some(end) = segment_end(run, machine, kernel, cpu) {
         run.set_event(kernel.id, Source::Segment, cpu, end);
     }
-    if machine.cpus[cpu.index()].segment.mode == Mode::Spin {
+    if rarely(machine.cpus[cpu.index()].segment.mode == Mode::Spin) {
         poll_lock(run, machine, kernel, cpu);
     }
 }

@@ -1,6 +1,6 @@
 //! Carries out what the scheduler's procedures ask for: trace events, costs, interrupts, timers.
 
-use schedlab_model::{CpuId, Nanos, TaskId};
+use schedlab_model::{rarely, CpuId, Nanos, TaskId};
 use schedlab_policy::procedure::{Driver, Effect, Timer, Wakeup};
 use schedlab_policy::{Classes, Counts, Resched, Scans, Sched, Selection};
 use schedlab_trace::{Kind, ScanTimes, Sink};
@@ -57,7 +57,7 @@ impl<S: Sink> Driver for Executor<'_, '_, S> {
 
     #[inline(always)]
     fn selected(&mut self, task: TaskId, selection: &Selection) -> CpuId {
-        if self.kernel.is_guest {
+        if rarely(self.kernel.is_guest) {
             count_placement(self.machine, self.kernel, selection.cpu);
         }
         charge_selection(self.run, self.machine, self.kernel, self.cpu, task, selection);
@@ -161,7 +161,7 @@ pub(super) fn charge_selection<S: Sink>(
     task: TaskId,
     selection: &Selection,
 ) {
-    if selection.hypercalls > 0 {
+    if rarely(selection.hypercalls > 0) {
         machine.charge_hypercalls(this, selection.hypercalls);
     }
     let tested: u32 = selection.tested.iter().sum();
@@ -234,7 +234,7 @@ fn preempt<S: Sink>(
     let now = run.now;
     machine.cpus[cpu.index()].progress(now);
     kernel.competitors_changed(cpu, now);
-    if machine.cpus[cpu.index()].segment.mode == Mode::Poll {
+    if rarely(machine.cpus[cpu.index()].segment.mode == Mode::Poll) {
         // kvm_vcpu_halt() polls while it is alone on its runqueue.
         run.touch(kernel.id, cpu);
     }

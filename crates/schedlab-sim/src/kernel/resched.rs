@@ -1,6 +1,6 @@
 //! `resched_curr`: a CPU is asked to reschedule.
 
-use schedlab_model::CpuId;
+use schedlab_model::{rarely, CpuId};
 use schedlab_policy::{PreemptModel, Resched};
 use schedlab_trace::Sink;
 
@@ -45,7 +45,7 @@ pub fn __resched_curr<S: Sink>(
 ) {
     if resched != Resched::No {
         let resched =
-            if kernel.auto_lazy.is_some() { resched_opt_translate(kernel, cpu, resched, opt) } else { resched };
+            if rarely(kernel.auto_lazy.is_some()) { resched_opt_translate(kernel, cpu, resched, opt) } else { resched };
         set_need_resched(run, machine, kernel, cpu, resched, from);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use schedlab_model::{stream, CpuId, KernelId, Nanos, Pid, TaskId, Ties};
+use schedlab_model::{rarely, stream, CpuId, KernelId, Nanos, Pid, TaskId, Ties};
 use schedlab_policy::{PreemptModel, RunTime, Sched};
 use schedlab_spec::RunSpec;
 use schedlab_workload::Dist;
@@ -144,11 +144,15 @@ impl Kernel {
     /// `rq->clock_task` of a CPU. Only a guest's lags behind: time is stolen from no other kernel.
     #[inline(always)]
     pub fn clock_task(&self, cpu: CpuId, now: Nanos) -> Nanos {
-        if self.is_guest {
-            self.cpus[cpu.index()].clocks.clock_task(now)
-        } else {
-            now
+        if rarely(self.is_guest) {
+            return self.clock_task_of_guest(cpu, now);
         }
+        now
+    }
+
+    #[inline(never)]
+    fn clock_task_of_guest(&self, cpu: CpuId, now: Nanos) -> Nanos {
+        self.cpus[cpu.index()].clocks.clock_task(now)
     }
 
     /// Tells the checkers that the tasks which compete on the CPU, or their weights or slices, have changed.

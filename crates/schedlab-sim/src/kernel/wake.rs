@@ -1,6 +1,6 @@
 //! The wakeups of tasks, as the scheduler's procedures.
 
-use schedlab_model::{CpuId, TaskId};
+use schedlab_model::{rarely, CpuId, TaskId};
 use schedlab_policy::procedure::{self, Wakeup};
 use schedlab_trace::Sink;
 
@@ -24,7 +24,7 @@ pub fn try_to_wake_up<S: Sink>(
 ) {
     debug_assert_eq!(kernel.tasks[task.index()].life, Life::Sleeping);
     let (wakeup, k) = (Wakeup { task, waker_cpu, sync }, &mut kernel.cpus[waker_cpu.index()]);
-    if k.in_flight.is_some() {
+    if rarely(k.in_flight.is_some()) {
         // Nobody else wakes it.
         kernel.tasks[task.index()].life = Life::Waking;
         return k.next_wakeups.push_back(wakeup);

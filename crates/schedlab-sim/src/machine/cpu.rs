@@ -1,6 +1,6 @@
 //! A simulated CPU: what it executes, at which rate, and where its time went.
 
-use schedlab_model::{CpuId, Nanos};
+use schedlab_model::{rarely, CpuId, Nanos};
 
 use super::cost::Dice;
 use super::refill::Refill;
@@ -102,8 +102,25 @@ impl Cpu {
         }
     }
 
-    #[inline]
+    #[inline(never)]
     pub fn account(&mut self, now: Nanos) {
+        if self.activity != Activity::Busy || self.rate != FULL_SPEED || rarely(self.refill.touch != 0) {
+            return self.account_in_general(now);
+        }
+        let elapsed = now - self.last;
+        self.last = now;
+        let done = elapsed << WORK_SHIFT;
+        let cost = done.min(self.segment.cost_left);
+        self.segment.cost_left -= cost;
+        self.segment.work_left = self.segment.work_left.saturating_sub(done - cost);
+        let cost = cost >> WORK_SHIFT;
+        self.time.cost += cost;
+        self.time.busy += elapsed - cost;
+    }
+
+    /// The same of a CPU that executes nothing, executes at another rate, or refills a working set.
+    #[inline(never)]
+    fn account_in_general(&mut self, now: Nanos) {
         let elapsed = now - self.last;
         self.last = now;
         match self.activity {
@@ -149,29 +166,21 @@ impl Cpu {
     /// How long this much work takes at the current rate, rounded up, ns; `None` at rate 0.
     #[inline]
     pub fn wall(&self, work: u64) -> Option<Nanos> {
-        match self.rate {
-            FULL_SPEED => Some((work + ((1 << WORK_SHIFT) - 1)) >> WORK_SHIFT),
-            0 => None,
-            rate => Some(work.div_ceil(u64::from(rate))),
-        }
+        wall_at(self.rate, work)
     }
 
     /// How long the overhead and then this much of the work of its segment take, including the task's refill,
     /// ns; `None` at rate 0.
     #[inline(always)]
     pub fn wall_with(&self, cost: u64, work: u64) -> Option<Nanos> {
-        let refill = if self.refill.touch == 0 { 0 } else { self.refill.of(work) };
+        let refill = if rarely(self.refill.touch != 0) { self.refill.of(work) } else { 0 };
         self.wall(cost + work + refill)
     }
 
     /// How long this much work that does not wait for memory takes, rounded up, ns; `None` at rate 0.
     #[inline]
     pub fn core_wall(&self, work: u64) -> Option<Nanos> {
-        match self.core_rate {
-            FULL_SPEED => Some((work + ((1 << WORK_SHIFT) - 1)) >> WORK_SHIFT),
-            0 => None,
-            rate => Some(work.div_ceil(u64::from(rate))),
-        }
+        wall_at(self.core_rate, work)
     }
 
     /// How long the pending overhead takes; `None` at rate 0.
@@ -228,6 +237,20 @@ impl Cpu {
         self.core_rate = ((u64::from(self.smt_rate) * u64::from(self.speed)) >> WORK_SHIFT) as u32;
         self.rate = self.core_rate.min(self.memory_rate);
     }
+}
+
+/// How long this much work takes at a rate, rounded up, ns; `None` at rate 0.
+#[inline(always)]
+fn wall_at(rate: u32, work: u64) -> Option<Nanos> {
+    if rate == FULL_SPEED {
+        return Some((work + ((1 << WORK_SHIFT) - 1)) >> WORK_SHIFT);
+    }
+    divided(rate, work)
+}
+
+#[inline(never)]
+fn divided(rate: u32, work: u64) -> Option<Nanos> {
+    (rate > 0).then(|| work.div_ceil(u64::from(rate)))
 }
 
 #[cfg(test)]

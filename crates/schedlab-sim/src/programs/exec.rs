@@ -1,6 +1,6 @@
 //! The interpreter: takes the running task from one operation of its program to the next that takes time.
 
-use schedlab_model::{CpuId, TaskId};
+use schedlab_model::{rarely, CpuId, TaskId};
 use schedlab_trace::{Extension, Sink};
 use schedlab_workload::{Amount, MemoryWork, Op};
 
@@ -37,7 +37,7 @@ pub fn on_segment<S: Sink>(
         c.progress(run.now);
         let Some(task) = k.curr else { return };
         let segment = &mut c.segment;
-        if k.in_newidle {
+        if rarely(k.in_newidle) {
             if segment.cost_left == 0 {
                 kernel::end_newidle(run, machine, kernel, cpu);
             } else if let Some(end) = kernel::segment_end(run, machine, kernel, cpu) {
@@ -49,7 +49,7 @@ pub fn on_segment<S: Sink>(
             return kernel::mark(run, kernel, cpu);
         }
         let in_kernel = segment.mode.is_kernel();
-        if kernel.bandwidth && in_kernel && segment.is_done(run.now) {
+        if rarely(kernel.bandwidth) && in_kernel && segment.is_done(run.now) {
             let position = &programs.positions[task.index()];
             if position.step == Step::Fetch {
                 // The call was over when it slept.
@@ -110,7 +110,7 @@ fn take_effect<S: Sink>(x: &mut Running<S>) -> bool {
 fn fetch<S: Sink>(x: &mut Running<S>) -> bool {
     let position = &mut x.programs.positions[x.task.index()];
     let shares = x.machine.shares();
-    let granted = x.kernel.cpus[x.cpu.index()].slice_ctrl.granted;
+    let granted = rarely(x.kernel.cpus[x.cpu.index()].slice_ctrl.granted);
     let segment = &mut x.machine.cpus[x.cpu.index()].segment;
     loop {
         match x.programs.code.get(position.pc as usize).unwrap_or(&Op::Exit) {
@@ -206,7 +206,7 @@ fn end_extension_by_call<S: Sink>(x: &mut Running<S>, op: Op, next: &Next) {
 
 #[inline(never)]
 fn other_effect<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
-    if x.machine.shoots_down && flushes(x, op) {
+    if rarely(x.machine.shoots_down) && flushes(x, op) {
         return true;
     }
     if matches!(op, Op::Call | Op::Section { .. } | Op::Memory { .. } | Op::KernelUnlock { .. }) && !end_section(x, op)

@@ -1,6 +1,6 @@
 //! What all parts of a run share: the clock, the event queue, the sink, and what stops the run.
 
-use schedlab_model::{CpuId, KernelId, Nanos, Ties};
+use schedlab_model::{rarely, CpuId, KernelId, Nanos, Ties};
 use schedlab_trace::{Event, Flags, Kind, Sink};
 
 use super::context::Context;
@@ -129,9 +129,14 @@ impl<'a, S: Sink> Run<'a, S> {
     /// The place of a CPU among those for which something happens at `time`.
     #[inline]
     fn rank(&self, kernel: KernelId, cpu: CpuId, time: Nanos) -> u16 {
-        if self.ties.is_empty() {
-            return 0;
+        if rarely(!self.ties.is_empty()) {
+            return self.rank_by_ties(kernel, cpu, time);
         }
+        0
+    }
+
+    #[inline(never)]
+    fn rank_by_ties(&self, kernel: KernelId, cpu: CpuId, time: Nanos) -> u16 {
         let rank = self.ties[kernel.index()].rank(time, cpu.0);
         match (self.hosts, kernel) {
             (false, _) => rank,

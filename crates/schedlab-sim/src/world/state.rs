@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use schedlab_model::{CpuId, KernelId, Nanos};
+use schedlab_model::{rarely, CpuId, KernelId, Nanos};
 use schedlab_spec::RunSpec;
 use schedlab_trace::Sink;
 
@@ -89,19 +89,19 @@ impl<S: Sink, K: Systems> World<'_, S, K> {
     /// `watch` asks it to stop.
     #[inline(always)]
     pub fn step<W: Watch>(&mut self, watch: &W) -> Result<Option<Ended>, SimError> {
-        if self.run.pending() == 0 {
+        if rarely(self.run.pending() == 0) {
             return self.nothing_left().map(Some);
         }
         self.run.now = self.run.next_time();
-        if self.run.now >= self.duration {
+        if rarely(self.run.now >= self.duration) {
             self.run.now = self.duration;
             return Ok(Some(Ended::Duration));
         }
         self.instant()?;
-        if self.run.stop {
+        if rarely(self.run.stop) {
             return Ok(Some(Ended::Completed));
         }
-        if self.run.handled >= self.run.next_look {
+        if rarely(self.run.handled >= self.run.next_look) {
             self.run.next_look = self.run.handled + self.look_interval();
             if watch.stops(self.run.now) {
                 return Err(SimError::Cancelled { at: self.run.now });
@@ -123,14 +123,14 @@ impl<S: Sink, K: Systems> World<'_, S, K> {
                 } else {
                     self.handle(kernel, source, cpu);
                 }
-                if self.run.failure.is_some() {
+                if rarely(self.run.failure.is_some()) {
                     return self.run.failure.take().map_or(Ok(()), Err);
                 }
             }
             if self.run.marked.is_empty() {
                 return Ok(());
             }
-            if self.run.handled - begun > INSTANT_LIMIT {
+            if rarely(self.run.handled - begun > INSTANT_LIMIT) {
                 return Err(self.livelock());
             }
             self.reschedule_marked()?;
@@ -174,7 +174,7 @@ impl<S: Sink, K: Systems> World<'_, S, K> {
                 self.run.marked = others;
                 return Ok(());
             }
-            if self.run.handled - begun > INSTANT_LIMIT {
+            if rarely(self.run.handled - begun > INSTANT_LIMIT) {
                 return Err(self.livelock());
             }
             self.run.marked = marked;
@@ -209,7 +209,7 @@ impl<S: Sink, K: Systems> World<'_, S, K> {
         kernel::schedule(&mut self.run, machine, kernel, cpu);
         let found = kernel.checks.found();
         self.systems.follow(&mut self.run);
-        if found {
+        if rarely(found) {
             return self.fail_check();
         }
         Ok(())

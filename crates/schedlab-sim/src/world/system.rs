@@ -1,6 +1,6 @@
 //! A kernel, its machine, and its tasks' programs: what lives in a world.
 
-use schedlab_model::{stream, CpuId, KernelId, Ties};
+use schedlab_model::{rarely, stream, CpuId, KernelId, Ties};
 use schedlab_spec::RunSpec;
 use schedlab_trace::Sink;
 
@@ -119,13 +119,13 @@ impl System {
     #[inline(always)]
     pub(super) fn handle<S: Sink>(&mut self, run: &mut Run<S>, source: Source, cpu: CpuId) {
         let System { machine, kernel, .. } = self;
-        if machine.stopped > 0 && machine.cpus[cpu.index()].rate == 0 && source.needs_cpu() {
+        if rarely(machine.stopped > 0) && machine.cpus[cpu.index()].rate == 0 && source.needs_cpu() {
             return kernel::hold_interrupt(run, kernel, source, cpu);
         }
-        if machine.selection_takes_time() && kernel.cpus[cpu.index()].in_newidle && source.is_interrupt() {
+        if machine.selection_takes_time() && rarely(kernel.cpus[cpu.index()].in_newidle) && source.is_interrupt() {
             return kernel::hold_interrupt(run, kernel, source, cpu);
         }
-        if kernel.irqs_off > 0 && source.is_interrupt() && kernel::irqs_disabled(machine, cpu) {
+        if rarely(kernel.irqs_off > 0) && source.is_interrupt() && kernel::irqs_disabled(machine, cpu) {
             return kernel::hold_interrupt(run, kernel, source, cpu);
         }
         if run.is_trace() {

@@ -10,7 +10,7 @@ use crate::fair::cfs_rq::CfsRq;
 use crate::fair::explain::Reason;
 use crate::fair::queues::Queues;
 use crate::flags::{Dequeue, Enqueue};
-use schedlab_model::Nanos;
+use schedlab_model::{rarely, Nanos};
 
 impl Queues {
     /// `account_cfs_rq_runtime`: the queue ran for `delta`. Whether it is throttled (7.x throttles here).
@@ -173,13 +173,13 @@ impl Queues {
     /// Whether a queue's counters do not count upwards: its own entity is not queued.
     #[inline]
     pub fn is_cut_off(&self, rq: usize) -> bool {
-        self.pools.used && self.arena.rqs[rq].throttled && !self.config.rules.throttles_tasks()
+        rarely(self.pools.used) && self.arena.rqs[rq].throttled && !self.config.rules.throttles_tasks()
     }
 
     /// `throttled_hierarchy`, where it keeps tasks from running.
     #[inline]
     pub fn throttled_hierarchy(&self, rq: usize) -> bool {
-        self.pools.used && self.arena.rqs[rq].throttle_count > 0 && !self.config.rules.throttles_tasks()
+        rarely(self.pools.used) && self.arena.rqs[rq].throttle_count > 0 && !self.config.rules.throttles_tasks()
     }
 
     /// The running task must stop: a group above it has no runtime left.

@@ -6,7 +6,7 @@ use crate::fair::entity::EntityId;
 use crate::fair::explain::Reason;
 use crate::fair::queues::Queues;
 use crate::flags::{Dequeue, Enqueue};
-use schedlab_model::Nanos;
+use schedlab_model::{rarely, Nanos};
 
 impl Queues {
     /// `task_throttle_setup_work`.
@@ -22,7 +22,7 @@ impl Queues {
     #[inline]
     pub fn lacks_bandwidth(&mut self, rq: usize, now: Nanos) -> bool {
         let throttled =
-            self.pools.used && self.arena.rqs[rq].runtime_enabled && self.account_cfs_rq_runtime(rq, 0, now);
+            rarely(self.pools.used) && self.arena.rqs[rq].runtime_enabled && self.account_cfs_rq_runtime(rq, 0, now);
         throttled && self.config.rules.throttles_at_once()
     }
 
