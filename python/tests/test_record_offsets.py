@@ -100,9 +100,12 @@ def test_fields_become_offsets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     image.write_bytes(bz_image(gzip.compress(elf(btf()))))
     lines = ("p:e/ck f b=[$arg1 outer p->b:s32] ?q=[$arg1 outer q:u64] x=$arg2:s32", "p:e/at g q=[$arg1 outer q:u64]")
     monkeypatch.setattr(offsets, "CLOCKS", lines)
-    assert offsets.probes(image, groups=False, cpus=1, threads=1) == "p:e/ck f b=+8(+16($arg1)):s32 x=$arg2:s32\t\n"
+    assert (
+        offsets.probes(image, groups=False, cpus=1, threads=1, levels=1)
+        == "p:e/ck f b=+8(+16($arg1)):s32 x=$arg2:s32\t\n"
+    )
     image.write_bytes(bz_image(gzip.compress(elf(b""))))
-    assert offsets.probes(image, groups=True, cpus=4, threads=2) == ""
+    assert offsets.probes(image, groups=True, cpus=4, threads=2, levels=2) == ""
 
 
 def test_every_probe_has_offsets_where_all_members_exist() -> None:
@@ -115,11 +118,20 @@ def test_every_probe_has_offsets_where_all_members_exist() -> None:
         def place(self, struct_name: str, path: str) -> Place:
             return Place((8,) * (path.count("->") + 1), 8, signed=False)
 
+        def percpu(self, variable: str) -> int:
+            return 1000
+
         def parameters(self, function: str) -> int:
             return 4 if function == "select_task_rq_fair" else 0
 
     types = Anything()
-    several = [*offsets._several_cpus(1, types), *offsets._several_cpus(2, types)]
+    several = [*offsets._several_cpus(2, 1, 1, types), *offsets._several_cpus(2, 2, 4, types)]
+    assert sum(" o3=" in line for line in several) == 1
+    assert offsets._with_offsets(several[2], types) == (
+        r"p:e/qa select_task_rq_fair fl=$arg3:x32 cpu=\1:s32 la=+1008(@__per_cpu_offset+8):u64 "
+        "ra=+1008(@__per_cpu_offset+8):u64 ua=+1008(@__per_cpu_offset+8):u64 ue=+1008(@__per_cpu_offset+8):u32 "
+        "pe=+1008(@__per_cpu_offset+8):u32 lt=+1008(@__per_cpu_offset+8):u64 cc=+1008(@__per_cpu_offset+8):u64"
+    )
     assert sum(" sy=$arg4:x32 " in line for line in several) == 2
     for line in (*offsets.CLOCKS, *offsets.GROUPS, *several):
         text = offsets._with_offsets(line, types)

@@ -10,6 +10,7 @@ use schedlab_model::{CpuId, Nanos, Pid, MSEC};
 use schedlab_policy::{CpuIdle, PassSituation, Placement};
 
 use crate::count::Count;
+use crate::inputs::InputKind;
 use crate::model::Model;
 use crate::operation::Pass;
 use crate::report::BalanceMiss;
@@ -83,6 +84,10 @@ impl Balances {
             now: model.clock_of(pass.this),
             jiffies: pass.jiffies,
         };
+        if pass.marks.iter().any(Option::is_some) {
+            kernel.set_marks(pass.this, level, pass.marks);
+            model.tally.inputs.take(InputKind::GroupMarks);
+        }
         let answer = kernel.sched_balance_rq(&model.fair, &asked, &model.pids);
         if let Some(src) = pass.src.filter(|_| pass.loads) {
             model.fair.update_cfs_rq_h_load(src, pass.jiffies);

@@ -48,6 +48,8 @@ pub enum InputKind {
     BalancePass,
     /// The CPUs that a task which a pass considered may use.
     CpusAllowed,
+    /// Whether groups are marked because affinity kept them from being balanced, as a selection or a pass reads it.
+    GroupMarks,
     /// Load and utilisation of a task that a pass considered.
     TaskAverages,
     /// Load, runnable and utilisation of a CPU's queue, where a probe shows each change.
@@ -95,7 +97,7 @@ pub enum InputGroup {
 use InputKind as K;
 
 /// Every kind with its words, in the order of reports.
-const KINDS: [(InputKind, InputGroup, &str); 35] = [
+const KINDS: [(InputKind, InputGroup, &str); 36] = [
     (K::RunTime, InputGroup::Operation, "run times"),
     (K::Clock, InputGroup::Operation, "runqueue clocks"),
     (K::Tick, InputGroup::Operation, "timer interrupts"),
@@ -116,6 +118,7 @@ const KINDS: [(InputKind, InputGroup, &str); 35] = [
     (K::Selection, InputGroup::Operation, "selections with the idle CPUs"),
     (K::BalancePass, InputGroup::Operation, "balancing passes"),
     (K::CpusAllowed, InputGroup::Operation, "CPUs allowed to tasks that a pass considered"),
+    (K::GroupMarks, InputGroup::Operation, "marks of groups that affinity kept from being balanced"),
     (K::TaskAverages, InputGroup::Operation, "averages of tasks that a pass considered"),
     (K::CpuAverages, InputGroup::Operation, "CPUs' averages, as probes show each change"),
     (K::SearchLimit, InputGroup::Operation, "limits of the idle CPU search"),
@@ -194,6 +197,7 @@ fn kind_of(operation: &Operation) -> Option<InputKind> {
         Operation::SelectTaskRq(_) => Some(K::Selection),
         Operation::SchedBalanceRq(_) => Some(K::BalancePass),
         Operation::CpusAllowed { .. } => Some(K::CpusAllowed),
+        Operation::GroupMarks { .. } => Some(K::GroupMarks),
         Operation::TaskAverages { .. } => Some(K::TaskAverages),
         Operation::CpuAverages { .. } => Some(K::CpuAverages),
         Operation::SetAffinity { .. }

@@ -13,6 +13,7 @@
 use std::collections::BTreeMap;
 
 use schedlab_model::{stream, CpuId, Stream};
+use schedlab_policy::CpuIdle;
 
 use crate::balance::Balances;
 use crate::decision::{Decision, Outcome, Unjudged};
@@ -115,6 +116,9 @@ impl Row {
         match &input.operation {
             Operation::SelectTaskRq(select) => self.placements.select(select, input.time, &mut self.models[0].model),
             Operation::SchedBalanceRq(pass) => {
+                if pass.idle == CpuIdle::Newly {
+                    self.placements.note_newidle(pass.this, pass.idle_cpus.has(pass.this), input.time);
+                }
                 self.balances.pass(pass, input.time, &mut self.models[0].model, self.placements.kernel());
             }
             Operation::TaskAverages { pid, src, averages } => {

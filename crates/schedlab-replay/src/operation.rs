@@ -4,7 +4,7 @@ use schedlab_model::{CpuId, CpuMask, Nanos, Pid};
 use schedlab_policy::fair::CpuAverages;
 use schedlab_policy::{CpuIdle, FairPolicy, WakeKind};
 
-use crate::trace::{Address, CfsRqLoad, Probe, SelectState, TaskAverages};
+use crate::trace::{Address, CfsRqLoad, Marks, MarksAbove, Probe, SelectState, TaskAverages};
 
 /// An operation with the record that it was read from: one step of a model.
 #[derive(Clone, Copy, Debug)]
@@ -81,8 +81,10 @@ pub enum Operation {
     CpusAllowed { pid: Pid, allowed: CpuMask },
     /// The averages of a task that waits on `src`, at which the pass that follows looks.
     TaskAverages { pid: Pid, src: CpuId, averages: TaskAverages },
-    /// The averages of a CPU's own queue, and the CPU's capacity.
-    CpuAverages { cpu: CpuId, averages: CpuAverages, capacity: u64 },
+    /// The marks of a CPU's own group and of the one behind it (see [`Pass::marks`]), at each level above the lowest.
+    GroupMarks { cpu: CpuId, marks: MarksAbove },
+    /// The averages of a CPU's own queue and the CPU's capacity: as they changed, or as they have been since `until`.
+    CpuAverages { cpu: CpuId, averages: CpuAverages, capacity: u64, until: Option<Nanos> },
     /// `sched_balance_rq`, from where it looks for the busiest group, and what it pulled.
     SchedBalanceRq(Pass),
     /// Events were lost: the state of every queue is unknown.
@@ -203,6 +205,8 @@ pub struct Pass {
     pub moved: Tasks,
     /// It compared loads of tasks.
     pub loads: bool,
+    /// Whether the CPU's own group and the one behind it are marked as not balanced because of affinity.
+    pub marks: Marks,
     /// Tasks of the CPUs that are considered were queued, switched or moved while it went on.
     pub overlapped: bool,
     /// The tick count.

@@ -30,26 +30,37 @@ GROUPS = (
     "up=[$arg2 cfs_rq tg->parent:x64] lu=$arg1:u64",
     "p:e/ba update_blocked_averages cpu=$arg1:s32",
 )
-FILTERS = {"at": "!(fl & 1)", "pc": "up != 0"}
+FILTERS = {"at": "!(fl & 1)", "pc": "up != 0", "qa": "fl & 6"}
 PASS = (
     "cpu=[$arg1 lb_env dst_cpu:s32] oi=[$arg1 lb_env idle:s32] pct=[$arg1 lb_env sd->imbalance_pct:u32] "
     "nf=[$arg1 lb_env sd->nr_balance_failed:u32] am=[$arg1 lb_env cpus->bits:x64] "
-    "w=[$arg1 lb_env sd->span_weight:u32] j=@jiffies:u64"
+    "w=[$arg1 lb_env sd->span_weight:u32] j=@jiffies:u64 "
+    "mo=[$arg1 lb_env sd->groups->sgc->imbalance:s32] mn=[$arg1 lb_env sd->groups->next->sgc->imbalance:s32]"
 )
 LOADS = (
     f"el=[{TASK} se.avg.load_avg:u64] ut=[{TASK} se.avg.util_avg:u64] "
     f"hl=[{TASK} se.cfs_rq->h_load:u64] ht=[{TASK} se.cfs_rq->last_h_load_update:u64]"
 )
 """The averages of a task that a pass looks at, and the part of its CPU's load that its queue has."""
+AVERAGES = {
+    "la": "cfs.avg.load_avg:u64",
+    "ra": "cfs.avg.runnable_avg:u64",
+    "ua": "cfs.avg.util_avg:u64",
+    "ue": "cfs.avg.util_est.enqueued:u32",
+    "pe": "cfs.avg.period_contrib:u32",
+    "lt": "cfs.avg.last_update_time:u64",
+    "cc": "cpu_capacity:u64",
+}
+"""What forks and execs (WF_FORK 4, WF_EXEC 2) compare CPUs by."""
 ASKED = "src=[{0} lb_env src_cpu:s32] mt=[{0} lb_env migration_type:s32] im=[{0} lb_env imbalance:s64]"
 
 
-def probes(image: Path, groups: bool, cpus: int, threads: int) -> str:
+def probes(image: Path, groups: bool, cpus: int, threads: int, levels: int) -> str:
     """A line for each probe, with its filter behind it; nothing for an image without type information."""
     types = type_information(image)
     if types is None:
         return ""
-    lines = [*CLOCKS, *(GROUPS if groups else ()), *(_several_cpus(threads, types) if cpus > 1 else ())]
+    lines = [*CLOCKS, *(GROUPS if groups else ()), *(_several_cpus(cpus, threads, levels, types) if cpus > 1 else ())]
     found = ((line, _with_offsets(line, types)) for line in lines)
     return "".join(f"{text}\t{FILTERS.get(_name(line), '')}\n" for line, text in found if text)
 
@@ -61,19 +72,28 @@ def type_information(image: Path) -> Types | None:
     return Types(data) if data else None
 
 
-def _several_cpus(threads: int, types: Types) -> Iterator[str]:
+def _several_cpus(cpus: int, threads: int, levels: int, types: Types) -> Iterator[str]:
     """Where tasks are placed and what is balanced, as in `probes.sh`."""
     # Up to 5.12 the flags of the wakeup are an argument of their own (sy, with WF_SYNC 1).
     sync = " sy=$arg4:x32" if types.parameters(SELECT) == 4 else ""
     shared = SHARED[min(threads, 2)]
+    # At each level of domains above the lowest:
+    # affinity kept the own group (o) or the next one (n) from being balanced.
+    marks = " ".join(
+        f"{name}{nth}=[{TASK} se.cfs_rq->rq->sd{nth * '->parent'}->groups{group}->sgc->imbalance:s32]"
+        for nth in range(1, levels)
+        for name, group in (("o", ""), ("n", "->next"))
+    )
     task = f"p=[{TASK} pid:s32] nc=[{TASK} nr_cpus_allowed:s32] am=[{TASK} cpus_ptr->bits:x64]"
     state = (
         f"{task} wf=[{TASK} wakee_flips:u32] wt=[{TASK} wakee_flip_decay_ts:u64] "
         f"ru=[{TASK} recent_used_cpu:s32] el=[{TASK} se.avg.load_avg:u64] et=[{TASK} se.avg.last_update_time:u64] "
         f"ql=[{TASK} se.cfs_rq->rq->cfs.avg.load_avg:u64] qt=[{TASK} se.cfs_rq->rq->cfs.avg.last_update_time:u64] "
-        f"?sc=[{TASK} {shared}->nr_idle_scan:s32] ic=[{TASK} {shared}->has_idle_cores:s32]"
+        f"?sc=[{TASK} {shared}->nr_idle_scan:s32] ic=[{TASK} {shared}->has_idle_cores:s32] "
+        f"?nn=[{TASK} numa_preferred_nid:s32] {marks}"
     )
     yield f"p:e/st {SELECT} prev=$arg2:s32 fl=$arg3:x32{sync} j=@jiffies:u64 {state}"
+    yield from _averages(cpus, types)
     yield f"r:e/str {SELECT} to=$retval:s32"
     yield f"p:e/bg find_busiest_group {PASS}"
     yield "r:e/bgr find_busiest_group found=$retval:x64"
@@ -82,16 +102,28 @@ def _several_cpus(threads: int, types: Types) -> Iterator[str]:
     yield "r:e/lbr load_balance n=$retval:s32"
 
 
+def _averages(cpus: int, types: Types) -> Iterator[str]:
+    """One probe for each CPU's runqueue, all of one name: what a selection reads of it."""
+    runqueues = types.percpu("runqueues")
+    for cpu in range(cpus if runqueues is not None else 0):
+        area = f"@__per_cpu_offset+{8 * cpu}"
+        fields = " ".join(f"{name}=[{area} rq {path} {runqueues}]" for name, path in AVERAGES.items())
+        yield f"p:e/qa {SELECT} fl=$arg3:x32 cpu=\\{cpu}:s32 {fields}"
+
+
 def _name(line: str) -> str:
     return line.split()[0].partition("/")[2]
 
 
 def _with_offsets(line: str, types: Types) -> str | None:
-    """With `[REGISTER STRUCT PATH:TYPE]` as offsets. A field with `?` that the kernel lacks is left out."""
+    """With `[REGISTER STRUCT PATH:TYPE]` as offsets, of a struct at an offset itself with ` OFFSET` behind it.
+
+    A field with `?` that the kernel lacks is left out.
+    """
     words = re.findall(r"[^\s\[]*(?:\[[^\]]*\])?\S*", line)
     kept = []
     for word in filter(None, words):
-        text = re.sub(r"\[(\S+) (\S+) ([^:\]]+):(\w+)\]", lambda m: _fetch(types, *m.groups()), word)
+        text = re.sub(r"\[(\S+) (\S+) ([^:\]]+):(\w+) ?(\d*)\]", lambda m: _fetch(types, *m.groups()), word)
         if MISSING not in text:
             kept.append(text.removeprefix("?"))
         elif not word.startswith("?"):
@@ -102,11 +134,12 @@ def _with_offsets(line: str, types: Types) -> str | None:
 MISSING = "<missing>"
 
 
-def _fetch(types: Types, register: str, struct_name: str, path: str, type_name: str) -> str:
+def _fetch(types: Types, register: str, struct_name: str, path: str, type_name: str, base: str) -> str:
     place = types.place(struct_name, path)
     if place is None:
         return MISSING
     text = register
-    for offset in place.offsets:
+    first, *others = place.offsets
+    for offset in (first + int(base or 0), *others):
         text = f"+{offset}({text})"
     return f"{text}:{type_name}"

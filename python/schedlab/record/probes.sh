@@ -106,14 +106,22 @@ done
 # The timer that ends a slice between two ticks.
 define "p:e/ht hrtick"
 # What a placement depends on and no event shows: the history of wakeups (wf, when it was halved last wt, ru), the task's load average (el) and that of the
-# queue it was on (ql), and what the CPUs of that queue's cache share: the limit of a search and the hint about idle cores.
+# queue it was on (ql), and what the CPUs of that queue's cache share: the limit of a search and the hint about idle cores;
+# the node that the task prefers (nn).
 [ "$cpus" = 1 ] || {
 	rq="p->se.cfs_rq->rq"
 	shared="$rq->sd->shared"
 	[ "$threads" = 1 ] || shared="$rq->sd->parent->shared"
-	placement "p=p->pid nc=p->nr_cpus_allowed:s32 am=+0(p->cpus_ptr):x64 wf=p->wakee_flips:u32 wt=p->wakee_flip_decay_ts:u64 ru=p->recent_used_cpu:s32 el=p->se.avg.load_avg:u64 et=p->se.avg.last_update_time:u64 ql=$rq->cfs.avg.load_avg:u64 qt=$rq->cfs.avg.last_update_time:u64 sc=$shared->nr_idle_scan:s32 ic=$shared->has_idle_cores:s32"
+	node=
+	known "p->numa_preferred_nid:s32" && node="nn=p->numa_preferred_nid:s32"
+	# At the levels above the lowest: affinity kept the own group (o) or the next one (n) from being balanced. Longer paths are refused.
+	marks=
+	levels=$(awk '/^cpu1 / { exit } /^domain/ { n++ } END { print n + 0 }' /proc/schedstat)
+	[ "$levels" -gt 1 ] && marks="o1=$rq->sd->parent->groups->sgc->imbalance n1=$rq->sd->parent->groups->next->sgc->imbalance"
+	[ "$levels" -gt 2 ] && marks="$marks o2=$rq->sd->parent->parent->groups->sgc->imbalance"
+	placement "p=p->pid nc=p->nr_cpus_allowed:s32 am=+0(p->cpus_ptr):x64 wf=p->wakee_flips:u32 wt=p->wakee_flip_decay_ts:u64 ru=p->recent_used_cpu:s32 el=p->se.avg.load_avg:u64 et=p->se.avg.last_update_time:u64 ql=$rq->cfs.avg.load_avg:u64 qt=$rq->cfs.avg.last_update_time:u64 sc=$shared->nr_idle_scan:s32 ic=$shared->has_idle_cores:s32 $node $marks"
 	task="src=env->src_cpu:s32 mt=env->migration_type:s32 im=env->imbalance:s64"
-	pass="cpu=env->dst_cpu:s32 idle=env->idle:s32 pct=env->sd->imbalance_pct:u32 nf=env->sd->nr_balance_failed:u32 am=+0(env->cpus):x64 w=env->sd->span_weight:u32"
+	pass="cpu=env->dst_cpu:s32 idle=env->idle:s32 pct=env->sd->imbalance_pct:u32 nf=env->sd->nr_balance_failed:u32 am=+0(env->cpus):x64 w=env->sd->span_weight:u32 mo=env->sd->groups->sgc->imbalance:s32 mn=env->sd->groups->next->sgc->imbalance:s32"
 	asked="$task p=p->pid nc=p->nr_cpus_allowed:s32 am=+0(p->cpus_ptr):x64 el=p->se.avg.load_avg:u64 ut=p->se.avg.util_avg:u64 hl=p->se.cfs_rq->h_load:u64 ht=p->se.cfs_rq->last_h_load_update:u64"
 	balance sched_balance_rq sched_balance_find_src_group "$pass" "$asked" "$task" ||
 		balance load_balance find_busiest_group "$pass" "$asked" "$task"

@@ -141,7 +141,7 @@ def _texts(order: Order, line: str, image: Path) -> dict[str, str]:
         "init": (HERE / "init.sh").read_text(),
         "schedlab/header": (HERE / "header.sh").read_text(),
         "schedlab/probes": (HERE / "probes.sh").read_text(),
-        "schedlab/by-offset": offsets.probes(image, order.autogroup, order.cpus, _threads(order))
+        "schedlab/by-offset": offsets.probes(image, order.autogroup, order.cpus, _threads(order), _levels(order))
         if order.probes
         else "",
         "schedlab/settings": "".join(f"{key}={value}\n" for key, value in settings.items()),
@@ -153,6 +153,11 @@ def _threads(order: Order) -> int:
     """How many threads a core of the guest has."""
     found = re.search(r"threads=(\d+)", order.smp or "")
     return int(found[1]) if found else 1
+
+
+def _levels(order: Order) -> int:
+    """How many levels of scheduling domains the guest has at most: one for each unit of which there are several."""
+    return max(1, sum(int(count) > 1 for count in re.findall(r"=(\d+)", order.smp or "")))
 
 
 HEADER_LINES = 12

@@ -181,6 +181,18 @@ impl Domains {
         Some(&mut self.domains[domain as usize].groups[local as usize].imbalance)
     }
 
+    /// Sets the imbalance marks of the CPU's own group in its domain of that level, if there is one, and of the group behind it.
+    pub fn set_marks(&mut self, cpu: CpuId, level: usize, [own, next]: [Option<bool>; 2]) {
+        if level < self.depth(cpu) {
+            let Link { domain, local } = self.links[cpu.index()][level];
+            let groups = &mut self.domains[domain as usize].groups;
+            let behind = (local as usize + 1) % groups.len();
+            for (group, mark) in [(behind, next), (local as usize, own)] {
+                groups[group].imbalance = mark.unwrap_or(groups[group].imbalance);
+            }
+        }
+    }
+
     /// The CPU's lowest domain that spans `other` too.
     pub fn common_level(&self, topology: &Topology, cpu: CpuId, other: CpuId) -> Option<usize> {
         let (depth, distance) = (self.depth(cpu), topology.distance(cpu, other));

@@ -46,6 +46,8 @@ pub struct Situation {
     pub nr_idle_scan: u32,
     /// `has_idle_cores` of that cache.
     pub has_idle_cores: bool,
+    /// `numa_preferred_nid` of the task.
+    pub preferred_node: Option<u32>,
     /// The clock.
     pub now: Nanos,
     /// The tick count, if the trace shows it.
@@ -96,7 +98,7 @@ impl Placement {
         let shared = self.core.idle.llc_mut(llc);
         (shared.nr_idle_scan, shared.has_idle_cores) = (asked.nr_idle_scan, asked.has_idle_cores);
         let task = &mut self.core.tasks[asked.task.index()];
-        task.cpu = asked.prev;
+        (task.cpu, task.preferred_node) = (asked.prev, asked.preferred_node);
         task.set_affinity(Some(&asked.allowed), &topology);
         let mut tested = Tested::new(asked.this, true);
         let (cpu, rule) = fair.with(&mut self.core).select_task_rq_fair(asked.task, asked.kind, &mut tested, asked.now);
@@ -215,6 +217,7 @@ mod tests {
             allowed: CpuMask::first(4),
             nr_idle_scan: limit,
             has_idle_cores: false,
+            preferred_node: None,
             now: 1_000_000,
             jiffies: None,
         };
@@ -233,6 +236,53 @@ mod tests {
             for (idle, limit, cpu) in [("1-3", 4, 1), ("2-3", 4, 2), ("3", 4, 3), ("3", 0, 1), ("", 4, 1)] {
                 let chosen = select(&mut placement, &mut fair, task, idle, limit);
                 assert_eq!(chosen, cpu, "{row}: idle {idle:?}, limit {limit}");
+            }
+        }
+    }
+
+    /// The node on which CPU 0 of node 0 places a new task. There are two nodes of four CPUs under one cache each.
+    fn node_of_new_task(row: &str, idle: &str, preferred_node: Option<u32>, marks: [Option<bool>; 2]) -> u32 {
+        let config = KernelConfig::new(Version::find(row).unwrap(), 8, 250);
+        let topology = Arc::new(Topology::regular(2, 1, 4, 1, true).unwrap());
+        let mut fair = Fair::new(config.clone());
+        let task = fair.add_task(&TaskAttr::default());
+        let mut placement = Placement::new(&config, topology);
+        placement.set_marks(CpuId(0), 1, marks);
+        let asked = Situation {
+            task,
+            pid: 7,
+            prev: CpuId(0),
+            this: CpuId(0),
+            kind: WakeKind::Fork,
+            idle: CpuMask::from_list(idle).unwrap(),
+            others: CpuMask::default(),
+            allowed: CpuMask::first(8),
+            nr_idle_scan: 4,
+            has_idle_cores: true,
+            preferred_node,
+            now: 1_000_000,
+            jiffies: None,
+        };
+        placement.select_task_rq_fair(&mut fair, &asked, &[7]).cpu.0 / 4
+    }
+
+    #[test]
+    fn a_new_task_goes_to_the_node_that_it_prefers_while_both_have_idle_cpus() {
+        for row in ["5.10", "6.1", "6.12.107", "7.3"] {
+            let cases = [("1-7", None, 0), ("1-7", Some(0), 0), ("1-7", Some(1), 1), ("1,7", Some(1), 1)];
+            for (idle, preferred, node) in cases.into_iter().chain([("4-7", Some(0), 0), ("4-7", None, 1)]) {
+                let found = node_of_new_task(row, idle, preferred, [None; 2]);
+                assert_eq!(found, node, "{row}: idle {idle}, preferred node {preferred:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_new_task_leaves_a_group_that_affinity_kept_from_being_balanced() {
+        for row in ["5.10", "6.1", "6.12.107", "7.3"] {
+            for (own, next, node) in [(false, false, 0), (true, false, 1), (false, true, 0), (true, true, 0)] {
+                let found = node_of_new_task(row, "1-7", None, [Some(own), Some(next)]);
+                assert_eq!(found, node, "{row}: own group marked {own}, other {next}");
             }
         }
     }

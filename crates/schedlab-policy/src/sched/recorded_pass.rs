@@ -2,7 +2,7 @@
 //!
 //! The queues and loads are those of a [`Fair`], which stays as it is; the state of core code is passed with each call. The
 //! pass begins where the kernel looks for the busiest group, so whether this CPU balances at all is not asked. Not
-//! modelled: marks that affinity kept a lower level from balancing (`sgc->imbalance`), per-CPU kthreads, capacities of groups that are older than those of their CPUs.
+//! modelled: per-CPU kthreads, capacities of groups that are older than those of their CPUs.
 
 use schedlab_model::{CpuId, CpuMask, Nanos, TaskId};
 
@@ -64,6 +64,12 @@ impl Placement {
             core.capacities_shown = true;
             core.domains.set_capacities(|cpu| core.rqs[cpu.index()].cpu_capacity);
         }
+    }
+
+    /// Whether affinity kept a lower level from balancing the CPU's group in a domain, and the group behind it
+    /// (`sgc->imbalance`). Not followed from pass to pass: the kernel also clears the mark where it does not look for a group.
+    pub fn set_marks(&mut self, cpu: CpuId, level: usize, marks: [Option<bool>; 2]) {
+        self.core.domains.set_marks(cpu, level, marks);
     }
 
     /// The CPUs that a task may use.

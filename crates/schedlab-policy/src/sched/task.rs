@@ -30,6 +30,8 @@ pub(crate) struct Task {
     pub affinity: Option<Box<CpuMask>>,
     /// The CPU before the last.
     pub recent_used_cpu: CpuId,
+    /// `numa_preferred_nid`: the node of most of its NUMA hinting faults.
+    pub preferred_node: Option<u32>,
     /// Its CPU has changed in the wakeup that is in progress (WF_MIGRATED).
     pub wake_migrated: bool,
     /// It is on its way out (PF_EXITING).
@@ -50,6 +52,7 @@ impl Task {
             cpu,
             affinity: None,
             recent_used_cpu: cpu,
+            preferred_node: None,
             wake_migrated: false,
             exiting: false,
             wakee: Wakee::default(),

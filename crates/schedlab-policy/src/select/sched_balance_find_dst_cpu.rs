@@ -4,7 +4,7 @@
 //! From the highest domain downwards: the idlest group other than the local one if it is idle enough to justify the move,
 //! and in it the CPU that became idle last, or else the least loaded one. The search continues in that CPU's next smaller
 //! domain. Up to 5.4 groups are compared by load ([`super::find_idlest_group_by_load`]). Not modelled: exit latencies of
-//! idle states, which the policy does not know, NUMA preferences, misfit tasks, core scheduling.
+//! idle states, which the policy does not know, misfit tasks, core scheduling.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
@@ -112,13 +112,20 @@ impl FairClass<'_> {
         let go = match local.kind.cmp(&idlest.kind) {
             std::cmp::Ordering::Less => false,
             std::cmp::Ordering::Greater => true,
-            std::cmp::Ordering::Equal => self.is_worth_it(task, cpu, level, &local, &idlest),
+            std::cmp::Ordering::Equal => self.is_worth_it(task, cpu, level, &local, (index, &idlest)),
         };
         go.then_some(index)
     }
 
     /// For groups of the same type: whether the other one is sufficiently better.
-    fn is_worth_it(&self, task: TaskId, cpu: CpuId, level: usize, local: &GroupStats, idlest: &GroupStats) -> bool {
+    fn is_worth_it(
+        &self,
+        task: TaskId,
+        cpu: CpuId,
+        level: usize,
+        local: &GroupStats,
+        (other, idlest): (usize, &GroupStats),
+    ) -> bool {
         let domain = self.core.domains.at(cpu, level);
         let pct = u64::from(domain.imbalance_pct);
         match local.kind {
@@ -131,10 +138,22 @@ impl FairClass<'_> {
             }
             GroupType::Imbalanced | GroupType::SmtBalance | GroupType::MisfitTask => false,
             GroupType::HasSpare => {
+                let preferred = domain.is_numa().then(|| self.is_preferred(task, cpu, level, other)).flatten();
                 let stays = domain.is_numa() && self.stays_on_node(task, cpu, level, local, idlest);
-                !stays && local.idle_cpus < idlest.idle_cpus
+                preferred.unwrap_or(!stays && local.idle_cpus < idlest.idle_cpus)
             }
         }
+    }
+
+    /// Whether the other group's node is the one that the task prefers; `None`: neither that nor its own is.
+    fn is_preferred(&self, task: TaskId, cpu: CpuId, level: usize, other: usize) -> Option<bool> {
+        let preferred = self.core.tasks[task.index()].preferred_node?;
+        let is_on = |cpu: CpuId| self.core.topology.place(cpu).node == preferred;
+        let first = self.core.domains.at(cpu, level).groups[other].cpus.first()?;
+        if is_on(cpu) {
+            return Some(false);
+        }
+        is_on(*first).then_some(true)
     }
 
     /// Whether the imbalance that is tolerated between NUMA nodes keeps the task on its node.

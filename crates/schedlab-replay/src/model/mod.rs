@@ -179,12 +179,16 @@ impl Model {
             Operation::SwitchedTo { pid, at } => self.switched_to(pid, at),
             Operation::Release { pid } => self.release(pid),
             Operation::Probe { ref probe, charged } => self.probe(probe, charged),
-            Operation::CpuAverages { cpu, averages, .. } => {
+            Operation::CpuAverages { cpu, averages, until: Some(until), .. } => {
+                self.fair.restore().cpu_averages(cpu, averages, until);
+            }
+            Operation::CpuAverages { cpu, averages, until: None, .. } => {
                 self.cpus[cpu.index()].averages = Some((averages, self.clock_now(cpu)));
             }
             Operation::SelectTaskRq(_)
             | Operation::SchedBalanceRq(_)
             | Operation::CpusAllowed { .. }
+            | Operation::GroupMarks { .. }
             | Operation::TaskAverages { .. } => {}
             Operation::Lost => self.lose(),
         }

@@ -1,6 +1,7 @@
 //! A queue for reports: the model's numbers, and the kernel's where the trace shows them.
 
 use schedlab_model::{CpuId, Vruntime};
+use schedlab_policy::fair::GroupId;
 
 use super::Model;
 use crate::report::Queued;
@@ -20,8 +21,10 @@ impl Model {
         all.map(|id| {
             let (se, pid) = (self.fair.entity(id), self.pid(id));
             let task = self.tasks.get(&pid);
-            let own = self.fair.group_rq(self.fair.group_of(id), cpu);
-            let key = |v: Vruntime| v.since(own.min_vruntime);
+            let flat = self.fair.config.rules.flat_hierarchy;
+            let group = if flat { GroupId::ROOT } else { self.fair.group_of(id) };
+            let zero = self.fair.group_rq(group, cpu).min_vruntime;
+            let key = |v: Vruntime| v.since(zero);
             Queued {
                 pid,
                 name: String::new(),

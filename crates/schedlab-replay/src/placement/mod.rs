@@ -9,7 +9,7 @@ mod unknown;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use schedlab_model::{CpuMask, Nanos, Pid, TaskId, MSEC};
+use schedlab_model::{CpuId, CpuMask, Nanos, Pid, TaskId, MSEC};
 use schedlab_policy::{Feature, KernelConfig, Placed, Placement, Situation, WakeKind};
 
 use crate::count::Count;
@@ -36,6 +36,8 @@ pub struct Placements {
     decays: BTreeSet<Pid>,
     loads: BTreeSet<Pid>,
     cpu_loads: CpuMask,
+    /// When the newidle balancing of each CPU began that is not followed by a switch yet.
+    newidle: BTreeMap<CpuId, Nanos>,
     pub tally: PlacementTally,
 }
 
@@ -75,6 +77,7 @@ impl Placements {
             decays: BTreeSet::new(),
             loads: BTreeSet::new(),
             cpu_loads: CpuMask::default(),
+            newidle: BTreeMap::new(),
             tally: PlacementTally::default(),
         }
     }
@@ -82,7 +85,12 @@ impl Placements {
     /// Follows the records other than selections that change idle CPUs and wakeup histories.
     pub fn follow(&mut self, input: &Input, model: &Model) {
         match input.operation {
-            Operation::Switch(Switch { cpu, next: 0, .. }) => self.kernel.enter_idle(cpu, input.time),
+            Operation::Switch(Switch { cpu, next, .. }) => {
+                let began = self.newidle.remove(&cpu).unwrap_or(input.time);
+                if next == 0 {
+                    self.kernel.enter_idle(cpu, began);
+                }
+            }
             Operation::Fork { cpu, parent, child, .. } => {
                 let (Some(from), Some(to)) = (model.task(parent), model.task(child)) else { return };
                 self.kernel.fork((from, parent), (to, child), cpu);
@@ -92,6 +100,11 @@ impl Placements {
                 let known = self.decays.contains(&parent);
                 set_known(&mut self.decays, child, known);
                 self.loads.insert(child);
+            }
+            Operation::GroupMarks { cpu, ref marks } => {
+                for (above, marks) in marks.iter().enumerate() {
+                    self.kernel.set_marks(cpu, above + 1, *marks);
+                }
             }
             Operation::CpuAverages { cpu, capacity, .. } => self.kernel.set_capacity(cpu, capacity),
             Operation::CpusAllowed { pid, ref allowed } => {
@@ -104,6 +117,15 @@ impl Placements {
                 self.cpu_loads = CpuMask::default();
             }
             _ => {}
+        }
+    }
+
+    /// `sched_balance_newidle` sets `idle_stamp` before its first pass. An idle CPU may come there again without a switch, as where a task
+    /// that was queued on it was moved away before it ran.
+    pub fn note_newidle(&mut self, cpu: CpuId, was_idle: bool, now: Nanos) {
+        match was_idle {
+            true => self.kernel.enter_idle(cpu, now),
+            false => drop(self.newidle.entry(cpu).or_insert(now)),
         }
     }
 
@@ -199,6 +221,7 @@ impl Placements {
             allowed,
             nr_idle_scan: state.map_or(size, |state| state.nr_idle_scan),
             has_idle_cores: state.map_or(self.kernel.has_idle_cores(select.prev), |state| state.has_idle_cores),
+            preferred_node: state.and_then(|state| state.preferred_node),
             now: model.clock_of(select.this),
             jiffies: select.jiffies,
         }

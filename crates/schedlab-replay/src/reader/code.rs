@@ -88,8 +88,8 @@ impl Reader {
         voluntary && ahead.next_event_on(entry.cpu, LookAhead::TaskCode).is_some_and(runnable)
     }
 
-    /// What follows a yield: `schedule()`, at once. An interrupt came before it if it comes sooner than the switch of any other
-    /// yield, or finds preemption disabled.
+    /// What follows a yield: `schedule()`, at once, which begins with a charge. An interrupt came before it if no probe shows that charge;
+    /// without such probes, if it comes sooner than the switch of any other yield, or finds preemption disabled.
     pub(super) fn after_yield(&mut self, entry: &Entry, pid: Pid, ahead: &Window<'_>) -> AfterYield {
         let shows = |next: &&Entry| next.kind().is_some() || next.in_task() && !next.is_inside();
         let mut own = ahead.look(LookAhead::TaskCode).filter(|next| next.cpu == entry.cpu).filter(shows).peekable();
@@ -106,8 +106,12 @@ impl Reader {
         }
         // A task that is alone does not yield: the charge is that of `schedule()`, which locks once more.
         let alone = entry.depth().is_some_and(|depth| depth != b'1');
+        let sooner = || passed < self.yield_takes.unwrap_or(YIELD_TAKES);
         let before = !alone
-            && (passed < self.yield_takes.unwrap_or(YIELD_TAKES) || passed < SOON && self.interrupts_atomic(next));
+            && match ahead.shows_charges() {
+                true => !charged_in_task(entry.cpu, ahead),
+                false => sooner() || passed < SOON && self.interrupts_atomic(next),
+            };
         // After an interrupt `schedule()` may charge the task again.
         let charges = |next: &Entry| matches!(next.kind(), Some(Kind::Runtime { pid: of, .. }) if of == pid);
         match own.find(|next| next.in_task() && !charges(next)) {
@@ -131,6 +135,12 @@ impl Reader {
             *least = depth.min(*least);
         }
     }
+}
+
+/// Whether code of the running task began to charge it before the next interrupt.
+fn charged_in_task(cpu: CpuId, ahead: &Window<'_>) -> bool {
+    let own = ahead.look(LookAhead::TaskCode).filter(|next| next.cpu == cpu);
+    own.take_while(|next| next.in_task()).any(Entry::begins_charge)
 }
 
 /// Whether a task was charged because it blocks: its switch follows, with nothing in between but what the CPU pulls in

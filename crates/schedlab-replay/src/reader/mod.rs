@@ -235,8 +235,8 @@ impl Reader {
             What::Select(ref probe) => self.select_task_rq(entry, probe, ahead),
             What::Selected { cpu } => self.selected(entry, cpu),
             What::Pass(ref record) => self.pass(entry, record, ahead),
-            What::CpuAverages { cpu, averages, capacity } => {
-                self.push(Operation::CpuAverages { cpu, averages, capacity });
+            What::CpuAverages { cpu, averages, capacity, until } => {
+                self.push(Operation::CpuAverages { cpu, averages, capacity, until });
             }
             What::Lost => self.lost(),
             What::Clock { .. }

@@ -34,6 +34,7 @@ impl Reader {
             loads: false,
             overlapped: false,
             jiffies: probe.jiffies,
+            marks: probe.marks,
         };
         self.tell_per_cpu_kthreads(ahead);
         let mut ends = false;

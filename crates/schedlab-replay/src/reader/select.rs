@@ -45,6 +45,9 @@ impl Reader {
             changing: self.changing_cpus(entry, until, ahead),
             others: self.other_class_cpus(),
         };
+        if probe.marks.iter().flatten().any(Option::is_some) {
+            self.push(Operation::GroupMarks { cpu: probe.prev, marks: probe.marks });
+        }
         self.push(Operation::SelectTaskRq(select));
     }
 

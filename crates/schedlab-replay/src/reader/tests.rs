@@ -46,6 +46,29 @@ fn a_pick_of_the_running_task_is_found_before_a_fork_and_before_a_switch() {
     check("6.8.0", &[&flagged, REMOTE_WAKEUP, TO_C], &set);
 }
 
+const YIELD: &str = "
+    a-1 [000] ..... 0.004000: sys_sched_yield()
+    a-1 [000] d.... 0.004001: ck: (update_curr+0x0/0x1b0) cpu=0 c=4000000
+    a-1 [000] d.... 0.004002: sched_stat_runtime: comm=a pid=1 runtime=3900000 [ns] vruntime=5000000 [ns]
+";
+const SCHEDULES: &str = "a-1 [000] d.... 0.004010: ck: (update_curr+0x0/0x1b0) cpu=0 c=4000000\n";
+const LATE_TICK: &str = "
+    a-1 [000] d.h.. 0.009000: ck: (update_curr+0x0/0x1b0) cpu=0 c=9000000
+    a-1 [000] d.h.. 0.009001: sched_stat_runtime: comm=a pid=1 runtime=5000000 [ns] vruntime=10000000 [ns]
+";
+const SWITCHES: &str = "
+    a-1 [000] dN... 0.009010: ck: (update_curr+0x0/0x1b0) cpu=0 c=9000000
+    a-1 [000] d.... 0.009020: sched_switch: prev_comm=a prev_pid=1 prev_prio=120 prev_state=R ==> next_comm=c next_pid=3 next_prio=120
+";
+
+/// `schedule()` charges: an interrupt that comes before that charge comes before the pick, however late it is.
+#[test]
+fn a_yield_picks_before_an_interrupt_only_if_it_charges_before_it() {
+    let before = ["charge 1", "yield cpu0", "repick cpu0", "charge 1", "tick", "switch 1 to 3"];
+    check("5.10.262", &[YIELD, SCHEDULES, LATE_TICK, SWITCHES], &before);
+    check("5.10.262", &[YIELD, LATE_TICK, SWITCHES], &["charge 1", "yield cpu0", "charge 1", "tick", "switch 1 to 3"]);
+}
+
 fn wakeup_of(operations: &[Operation], pid: i32) -> Flag {
     let found = operations.iter().find_map(|operation| match operation {
         Operation::Wakeup(wakeup) if wakeup.pid == pid => Some(wakeup.flag),

@@ -74,6 +74,8 @@ pub enum What {
         cpu: CpuId,
         averages: CpuAverages,
         capacity: u64,
+        /// Their `last_update_time`, where no probe shows each change but what a selection reads.
+        until: Option<Nanos>,
     },
     /// The balancer enters `sched_balance_update_blocked_averages`.
     UpdateBlockedAverages {
@@ -161,6 +163,11 @@ impl Entry {
         )
     }
 
+    /// Whether a charge begins with it.
+    pub fn begins_charge(&self) -> bool {
+        matches!(self.what, What::RqClock { .. })
+    }
+
     /// Whether it is the entry of a system call or the return from one.
     pub fn is_system_call(&self) -> bool {
         matches!(self.what, What::EnterCall | What::LeaveCall)
@@ -225,7 +232,12 @@ fn other(name: &str, fields: Fields<'_>, caller: Pid) -> Option<What> {
         "st" => SelectProbe::of(fields).map(What::Select),
         "str" => Some(What::Selected { cpu: CpuId(fields.number("to")?) }),
         "bg" | "bgr" | "cm" | "na" | "lbr" => PassRecord::of(name, fields).map(What::Pass),
-        "ql" | "ue" => averages(fields).map(|(cpu, averages, capacity)| What::CpuAverages { cpu, averages, capacity }),
+        "ql" | "ue" | "qa" => averages(fields).map(|(cpu, averages, capacity)| What::CpuAverages {
+            cpu,
+            averages,
+            capacity,
+            until: fields.number("lt"),
+        }),
         "ba" => Some(What::UpdateBlockedAverages { cpu: CpuId(fields.number("cpu")?) }),
         "pc" => {
             let (cpu, at) = (CpuId(fields.number("cpu")?), fields.number("lu")?);

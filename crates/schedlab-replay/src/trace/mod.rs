@@ -14,7 +14,7 @@ mod window;
 pub use change::{fair_policy, SchedChange, UNNAMED};
 pub use entry::{Entry, What};
 pub use lookahead::LookAhead;
-pub use pass::{PassProbe, PassRecord, TaskAverages};
+pub use pass::{Marks, MarksAbove, PassProbe, PassRecord, TaskAverages};
 pub use probe::{Address, CfsRqLoad, GroupEntity, Point, Probe, QueueLoad, Sums};
 pub use select::{SelectProbe, SelectState};
 pub use window::Window;

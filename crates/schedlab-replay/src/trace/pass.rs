@@ -46,7 +46,14 @@ pub struct PassProbe {
     pub considered: CpuMask,
     /// The tick count.
     pub jiffies: Option<u64>,
+    pub marks: Marks,
 }
+
+/// `sgc->imbalance` of a CPU's own group and of the next one, as far as the probe shows it.
+pub type Marks = [Option<bool>; 2];
+
+/// Those at each level above the lowest.
+pub type MarksAbove = [Marks; 3];
 
 impl PassRecord {
     pub(super) fn of(name: &str, fields: Fields<'_>) -> Option<PassRecord> {
@@ -59,6 +66,7 @@ impl PassRecord {
                 failed: fields.number("nf")?,
                 considered: mask(fields)?,
                 jiffies: fields.number("j"),
+                marks: marks(fields, ["mo", "mn"]),
             }),
             "bgr" => PassRecord::Found(fields.number::<u64>("found")? != 0),
             "cm" => {
@@ -71,6 +79,15 @@ impl PassRecord {
             _ => return None,
         })
     }
+}
+
+fn marks(fields: Fields<'_>, names: [&str; 2]) -> Marks {
+    names.map(|name| fields.number::<i32>(name).map(|mark| mark != 0))
+}
+
+/// The marks that a selection shows.
+pub(super) fn marks_above(fields: Fields<'_>) -> MarksAbove {
+    [["o1", "n1"], ["o2", "n2"], ["o3", "n3"]].map(|names| marks(fields, names))
 }
 
 fn task_averages(fields: Fields<'_>) -> Option<TaskAverages> {

@@ -4,7 +4,7 @@ use schedlab_model::{CpuId, CpuMask, Pid};
 use schedlab_policy::{WakeHistory, WakeKind};
 use schedlab_trace::Fields;
 
-use super::pass::mask;
+use super::pass::{marks_above, mask, MarksAbove};
 
 /// WF_EXEC, WF_FORK, WF_SYNC of 5.13 and later.
 const WF_EXEC: u32 = 0x02;
@@ -19,6 +19,8 @@ pub struct SelectProbe {
     pub kind: WakeKind,
     /// The tick count.
     pub jiffies: Option<u64>,
+    /// Of the groups of the previous CPU.
+    pub marks: MarksAbove,
     /// What only type information makes readable.
     pub state: Option<SelectState>,
 }
@@ -39,6 +41,8 @@ pub struct SelectState {
     /// Of the cache of its previous CPU.
     pub nr_idle_scan: u32,
     pub has_idle_cores: bool,
+    /// `numa_preferred_nid`, where the kernel balances between nodes and the probe shows it.
+    pub preferred_node: Option<u32>,
 }
 
 impl SelectProbe {
@@ -55,6 +59,7 @@ impl SelectProbe {
             prev: CpuId(fields.number("prev")?),
             kind,
             jiffies: fields.number("j"),
+            marks: marks_above(fields),
             state: state(fields),
         })
     }
@@ -73,5 +78,6 @@ fn state(fields: Fields<'_>) -> Option<SelectState> {
         // Kernels without SIS_UTIL have none.
         nr_idle_scan: fields.number::<i32>("sc").unwrap_or(0).max(0) as u32,
         has_idle_cores: fields.number::<i32>("ic")? != 0,
+        preferred_node: fields.number::<i32>("nn").and_then(|node| u32::try_from(node).ok()),
     })
 }

@@ -29,6 +29,7 @@ pub struct Window<'r> {
     shows_state: bool,
     shows_hrtick: bool,
     shows_moves: bool,
+    shows_charges: bool,
     shows_lazy: bool,
     needs: Needs,
     reread: RereadStates,
@@ -63,6 +64,7 @@ impl<'r> Window<'r> {
             shows_state: false,
             shows_hrtick: false,
             shows_moves: false,
+            shows_charges: false,
             shows_lazy: false,
             needs: Needs::default(),
             cpus: 1,
@@ -109,6 +111,7 @@ impl<'r> Window<'r> {
         self.cpus = self.cpus.max(cpus);
         self.shows_state |= entries.iter().flatten().any(Entry::shows_state);
         self.shows_hrtick |= entries.iter().flatten().any(|entry| matches!(entry.what, What::Hrtick));
+        self.shows_charges |= entries.iter().flatten().any(Entry::begins_charge);
         self.shows_moves |=
             entries.iter().flatten().any(|entry| matches!(entry.what, What::Clock { move_task: Some(_), .. }));
         entries.into_iter().flatten().for_each(|entry| self.push(entry));
@@ -165,6 +168,11 @@ impl<'r> Window<'r> {
     /// Whether probes show where tasks are enqueued without a wakeup, and why.
     pub fn shows_moves(&self) -> bool {
         self.shows_moves
+    }
+
+    /// Whether probes show each charge as it begins, also where nothing is left to charge.
+    pub fn shows_charges(&self) -> bool {
+        self.shows_charges
     }
 
     /// What replay needs and the trace lacks. Complete at its end.

@@ -12,13 +12,14 @@ from pathlib import Path
 
 VMLINUX = Path("/sys/kernel/btf/vmlinux")
 MAGIC = 0xEB9F
-INT, PTR, ARRAY, STRUCT, UNION, ENUM, TYPEDEF, FUNC, ENUM64 = 1, 2, 3, 4, 5, 6, 8, 12, 19
+INT, PTR, ARRAY, STRUCT, UNION, ENUM, TYPEDEF, FUNC, VAR, DATASEC, ENUM64 = 1, 2, 3, 4, 5, 6, 8, 12, 14, 15, 19
 QUALIFIERS = (TYPEDEF, 9, 10, 11, 18)
 """Types that refer to another type: typedef, volatile, const, restrict, type tag."""
 
 # The number of bytes that follow the twelve bytes of a type, fixed and per member.
-FIXED = {INT: 4, ARRAY: 12, 14: 4, 17: 4}
-EACH = {STRUCT: 12, UNION: 12, ENUM: 8, 13: 8, 15: 12, ENUM64: 12}
+FIXED = {INT: 4, ARRAY: 12, VAR: 4, 17: 4}
+EACH = {STRUCT: 12, UNION: 12, ENUM: 8, 13: 8, DATASEC: 12, ENUM64: 12}
+PERCPU = ".data..percpu"
 SIGNED = 1 << 24
 
 
@@ -52,6 +53,7 @@ class Types:
         self._types: list[_Type] = [_Type(0, 0, False, 0, 0)]
         self._structs: dict[str, int] = {}
         self._functions: dict[str, int] = {}
+        self._percpu: tuple[int, int] | None = None
         at, end = header + types, header + types + types_length
         while at < end:
             name, info, size = struct.unpack_from("<III", data, at)
@@ -60,6 +62,8 @@ class Types:
                 self._structs.setdefault(self._name(name), len(self._types))
             if kind == FUNC:
                 self._functions.setdefault(self._name(name), size)
+            if kind == DATASEC and self._name(name) == PERCPU:
+                self._percpu = at + 12, parts
             self._types.append(_Type(kind, parts, bool(info >> 31), size, at + 12))
             at += 12 + FIXED.get(kind, 0) + parts * EACH.get(kind, 0)
 
@@ -81,6 +85,16 @@ class Types:
         """How many parameters a function of this kernel has."""
         prototype = self._functions.get(function)
         return None if prototype is None else self._types[prototype].parts
+
+    def percpu(self, variable: str) -> int | None:
+        """The offset of a variable in the area of each CPU; `None` if this kernel has none of that name."""
+        at, count = self._percpu or (0, 0)
+        for nth in range(count):
+            of, offset, _size = struct.unpack_from("<III", self._data, at + 12 * nth)
+            (name,) = struct.unpack_from("<I", self._data, self._types[of].at - 12)
+            if self._name(name) == variable:
+                return int(offset)
+        return None
 
     def _member(self, of: int, name: str) -> tuple[int, int] | None:
         """The offset and type of a member, including members of anonymous structs."""
