@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import tomllib
 from collections.abc import Callable, Sequence
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from schedlab.arms import section_file, sections
 
-MODELS = Path(__file__).parents[2] / "docs/models"
+ROOT = Path(__file__).parents[2]
 
 PROBE_NS = 2000
 """What a made-up probe adds; half of it before its time is read."""
@@ -114,9 +116,21 @@ def test_every_kind_of_call_has_its_end(number: int, end: str) -> None:
 def test_the_table_is_toml() -> None:
     found = sections.table(calls(False, True), calls(True, True), calls(True, False))
     document = tomllib.loads(section_file.text(found, "here", "6.12.107", date(2026, 11, 24)))
-    (call,) = document["call"]
+    (call,) = document["sections"]
     assert call["points-of"] == ["filemap_read 1", "mutex_lock 1"]
-    assert (call["spinlocks"], call["longest-spinlock-of"], call["longest-irq-off"]) == (1, "outer", 1000)
+    assert (call["cond-resched"], call["might-sleep"]) == ([3500], [500])
+    assert (call["spinlock"], call["irq-off"], call["page-table"]) == ([], [[1000, 2000]], [])
+
+
+@pytest.mark.parametrize(("name", "caller", "loop"), [
+    ("fork", "__pte_offset_map_lock+0x8/0x9", True),
+    ("fault", "__pte_offset_map_lock+0x8/0x9", False),
+    ("fork", "wake_up_new_task+0x8/0x9", False),
+])
+def test_loops_over_page_tables_are_apart(name: str, caller: str, loop: bool) -> None:
+    lock = sections.Locked(10, 90, False, caller)
+    call = sections.Call(name, 4, 100, (), (lock,), 9)
+    assert call.is_page_table_loop(lock) == loop
 
 
 @pytest.mark.parametrize(
@@ -129,16 +143,29 @@ def test_sections_need_a_guest(words: Sequence[str], why: str, schedlab: Callabl
     assert why in err
 
 
-def test_the_page_shows_the_measured_table() -> None:
-    measured = tomllib.loads((MODELS / "sections.toml").read_text())["call"]
-    page = (MODELS / "sections.md").read_text()
+def test_the_page_shows_the_shipped_table() -> None:
+    measured = tomllib.loads((ROOT / "docs/models/sections.toml").read_text())["sections"]
+    page = (ROOT / "docs/models/sections.md").read_text()
     assert len(measured) > 30
     for call in measured:
         assert row(call) in page
 
 
-def row(call: dict[str, int | str]) -> str:
+def row(call: dict[str, Any]) -> str:
     """A line of the page's table."""
-    name = f"`{call['name']}`" + (f" {call['kib']} KiB" if call["kib"] else "")
-    numbers = ("instructions", "cond-resched", "might-sleep", "longest-none", "longest-voluntary", "longest-spinlock")
-    return "| " + " | ".join([name, *(f"{call.get(key, 0):,}" for key in numbers)]) + " |"
+    name = f"`{call['call']}`" + (f" {call['kib']} KiB" if call["kib"] else "")
+    length, cond_resched, might_sleep = call["length"], call["cond-resched"], call["might-sleep"]
+
+    def longest(points: list[int]) -> int:
+        return max(later - earlier for earlier, later in itertools.pairwise([0, *sorted(points), length]))
+
+    locks = [end - begin for key in ("spinlock", "irq-off", "page-table") for begin, end in call[key]]
+    numbers = (
+        length,
+        len(cond_resched),
+        len(might_sleep),
+        longest(cond_resched),
+        longest([*cond_resched, *might_sleep]),
+        max(locks, default=0),
+    )
+    return "| " + " | ".join([name, *(f"{number:,}" for number in numbers)]) + " |"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from pathlib import Path
 
@@ -39,45 +39,41 @@ def measure(engine: Engine, row: str, quick: bool, tell: Callable[[str], None]) 
 
 
 def text(table: sections.Table, where: str, row: str, day: date) -> str:
-    """The table as TOML. Lengths are instructions."""
+    """The table as TOML. Lengths and positions are instructions."""
     lines = [
         f"# Measured by `schedlab calibrate --sections --arm vm --kernel {row}` on {day.isoformat()}: {where}.",
-        "# Lengths are instructions of an emulated CPU beyond those of getppid(), without the cost of the probes "
-        f"({table.probe} each).",
-        "# longest-none and longest-voluntary: the longest stretch without a check point, from beginning to end.",
+        "# Lengths and positions are instructions of an emulated CPU beyond those of getppid(), without the cost of the "
+        f"probes ({table.probe} each).",
         *(f"# Not measured: {name}: {why}." for name, why in table.absent.items()),
     ]
     for call in table.calls:
-        lines += ["", "[[call]]", *_call(call)]
+        lines += ["", "[[sections]]", *_call(call)]
     return "\n".join(lines) + "\n"
 
 
 def _call(call: sections.Call) -> list[str]:
     cond_resched = [point for point in call.points if not point.might_sleep]
     might_sleep = [point for point in call.points if point.might_sleep]
-    longest, irq_off = call.longest_lock(), call.longest_lock(irq_off=True)
+    longest = call.longest_lock()
+    loops = [lock for lock in call.locks if call.is_page_table_loop(lock)]
+    others = [lock for lock in call.locks if not call.is_page_table_loop(lock)]
     return [
-        f'name = "{call.name}"',
+        f'call = "{call.name}"',
         f"kib = {call.kib}",
-        f"instructions = {call.length}",
-        f"cond-resched = {len(cond_resched)}",
-        f"might-sleep = {len(might_sleep)}",
-        f"longest-none = {call.longest(voluntary=False)}",
-        f"longest-voluntary = {call.longest(voluntary=True)}",
-        f"spinlocks = {len(call.locks)}",
-        f"spinlocked = {sum(lock.length for lock in call.locks)}",
-        *(
-            [f"longest-spinlock = {longest.length}", f'longest-spinlock-of = "{_name(longest.caller)}"']
-            if longest
-            else []
-        ),
-        *(
-            [f"longest-irq-off = {irq_off.length}", f'longest-irq-off-of = "{_name(irq_off.caller)}"']
-            if irq_off
-            else []
-        ),
+        f"length = {call.length}",
+        f"cond-resched = {[point.at for point in cond_resched]}",
+        f"might-sleep = {[point.at for point in might_sleep]}",
+        f"spinlock = {_spans(lock for lock in others if not lock.irq_off)}",
+        f"irq-off = {_spans(lock for lock in others if lock.irq_off)}",
+        f"page-table = {_spans(loops)}",
         f"points-of = {_callers([*cond_resched, *might_sleep])}",
+        f'longest-spinlock-of = "{_name(longest.caller) if longest else ""}"',
     ]
+
+
+def _spans(locks: Iterable[sections.Locked]) -> list[list[int]]:
+    """Beginnings and ends."""
+    return [[lock.begin, lock.end] for lock in locks]
 
 
 def _callers(points: Sequence[sections.Point]) -> str:

@@ -28,6 +28,8 @@ CALLER = re.compile(r"ra=(\S+)")
 LOCK = re.compile(r"l=(\S+)")
 PREVIOUS = re.compile(r"prev_pid=(\d+)")
 FAULT = -1
+LOOPS = frozenset({"munmap", "fork", "exit", "exec"})
+"""Calls that copy or clear page tables."""
 POINT = "resched"
 
 
@@ -154,6 +156,11 @@ class Call:
         """The longest stretch between two check points of a model, or one and the call's beginning or end."""
         at = [0, *(p.at for p in self.points if voluntary or not p.might_sleep), self.length]
         return max(later - earlier for earlier, later in itertools.pairwise(at))
+
+    def is_page_table_loop(self, lock: Locked) -> bool:
+        """Whether it is the lock of a page table in a call that copies or clears many of its entries. These loops
+        look at the flag at every page (`zap_pte_range`) or every four (`copy_pte_range`), and leave it if it is set."""
+        return self.name in LOOPS and lock.caller.startswith("__pte_offset_map_lock")
 
     def longest_lock(self, irq_off: bool = False) -> Locked | None:
         """The longest time under a spinlock."""
