@@ -1,5 +1,7 @@
 //! Writes programs and workloads: jumps by symbolic label, registers handed out, objects and metrics numbered.
 
+use std::collections::BTreeMap;
+
 use schedlab_model::CpuMask;
 
 use crate::{
@@ -21,6 +23,8 @@ pub(crate) struct Code {
     marks: Vec<Option<Label>>,
     /// Registers in use, bit n = register n.
     used: u8,
+    /// Metrics whose samples are those of another one as well.
+    also: BTreeMap<u16, u16>,
 }
 
 impl Code {
@@ -33,6 +37,17 @@ impl Code {
     pub fn op(&mut self, op: Op) {
         self.ops.push(op);
         self.lines.push(self.line);
+        if let Op::Sample { metric, reg } = op {
+            if let Some(also) = self.also.get(&metric) {
+                self.ops.push(Op::Sample { metric: *also, reg });
+                self.lines.push(self.line);
+            }
+        }
+    }
+
+    /// From here on every sample of a metric is one of another metric too.
+    pub fn sample_also(&mut self, pairs: BTreeMap<u16, u16>) {
+        self.also = pairs;
     }
 
     /// A free register, if there is one.

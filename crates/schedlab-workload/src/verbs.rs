@@ -17,6 +17,8 @@ pub struct Tree {
     /// Metrics that [`StepKind::SampleBegin`], [`StepKind::SampleEnd`] and [`StepKind::Count`] name; a metric that is
     /// sampled or counted without a declaration gets a default one.
     pub metrics: Vec<MetricDecl>,
+    /// A sample of METRIC by a task is also one of TASK.METRIC, if that is declared.
+    pub by_task: bool,
     /// Tasks, in the order in which they start.
     pub tasks: Vec<TreeTask>,
     /// Whether the workload has an end of its own: it is finished when all its tasks have exited. Set it for programs

@@ -201,6 +201,13 @@ impl Names {
         self.metric(builder, name, line, &[MetricKind::Rate], "counted", decl)
     }
 
+    /// The declared metrics of which a task of this name has one of its own, `NAME.METRIC`, with that one.
+    pub(crate) fn of_task(&self, task: &str) -> BTreeMap<u16, u16> {
+        let prefix = format!("{task}.");
+        let own = self.metrics.range(prefix.clone()..).map_while(|(name, id)| Some((name.strip_prefix(&prefix)?, *id)));
+        own.filter_map(|(metric, id)| Some((*self.metrics.get(metric)?, id))).collect()
+    }
+
     fn metric(
         &mut self,
         builder: &mut Builder,

@@ -37,6 +37,10 @@ pub(super) fn program(
     done: Option<u32>,
     start: Start,
 ) -> Result<(Code, Vec<Reg>), LowerError> {
+    let mut code = code;
+    if out.tree.by_task {
+        code.sample_also(out.names.of_task(&task.spec.name));
+    }
     let mut steps = Steps { out, code, samples: BTreeMap::new(), timers: BTreeMap::new(), done };
     steps.own_timers(task, start)?;
     steps.all(&task.steps)?;

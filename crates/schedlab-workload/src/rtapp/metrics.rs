@@ -1,4 +1,7 @@
-//! Columns of rt-app's log as metrics, over all tasks of the file.
+//! Columns of rt-app's log as metrics: over all tasks of the file and, as rt-app writes a log for each thread, by the name of the
+//! task where there are several.
+
+use std::collections::BTreeSet;
 
 use crate::{Better, MetricDecl, MetricKind, Unit};
 
@@ -13,6 +16,9 @@ pub(super) const SLACK: &str = "slack";
 /// Expiries that had passed.
 pub(super) const MISSES: &str = "misses";
 
+/// Most tasks of a file that have metrics of their own.
+const MAX_NAMES: usize = 1_000;
+
 fn sampled(name: &str, better: Better, stats: &[&str], help: &str) -> MetricDecl {
     MetricDecl {
         name: name.to_string(),
@@ -26,8 +32,26 @@ fn sampled(name: &str, better: Better, stats: &[&str], help: &str) -> MetricDecl
     }
 }
 
-/// The declarations; those of timers only where there are some that can be followed.
-pub(super) fn declarations(timers: bool) -> Vec<MetricDecl> {
+/// The declarations; those of timers only where there are some that can be followed. `tasks` has the name of each task and whether
+/// it has such a timer. What concerns one task of several is not shown unless a `[[metric]]` asks for it.
+pub(super) fn declarations(tasks: &[(&str, bool)]) -> Vec<MetricDecl> {
+    let mut all = columns(tasks.iter().any(|(_, timers)| *timers));
+    if (2..=MAX_NAMES).contains(&tasks.len()) {
+        let mut seen = BTreeSet::new();
+        for (task, timers) in tasks.iter().filter(|(task, _)| seen.insert(*task)) {
+            let sampled = columns(*timers).into_iter().filter(|column| column.kind == MetricKind::Samples);
+            all.extend(sampled.map(|column| MetricDecl {
+                name: format!("{task}.{}", column.name),
+                help: format!("{}, of {task} alone", column.help),
+                default_stats: Vec::new(),
+                ..column
+            }));
+        }
+    }
+    all
+}
+
+fn columns(timers: bool) -> Vec<MetricDecl> {
     let mut all = vec![
         sampled(RUN, Better::Lower, &["mean", "p99"], "time from begin to end of a run event, preemption included"),
         sampled(PERIOD, Better::Neither, &["mean", "p99"], "time of one pass through a phase"),

@@ -38,11 +38,12 @@ pub(super) fn tree(name: &str, sections: &Sections, global: &Global, nr_cpus: us
     }
     check_forks(&tasks)?;
     let context = Context { global, nr_cpus, shared: shared_timers(&tasks) };
-    let tasks_followed = tasks.iter().any(|task| !context.followed(task).is_empty());
+    let followed: Vec<_> = tasks.iter().map(|task| (task.name.as_str(), !context.followed(task).is_empty())).collect();
     Ok(Tree {
         name: name.to_string(),
         objects: objects(&tasks, global),
-        metrics: metrics::declarations(tasks_followed),
+        metrics: metrics::declarations(&followed),
+        by_task: true,
         tasks: tasks.iter().map(|task| task.verbs(&context)).collect::<Result<_, _>>()?,
         // With a duration rt-app's main thread sleeps until then, whatever the tasks do.
         ends: global.duration.is_none() && tasks.iter().all(|task| !task.endless()),

@@ -125,6 +125,38 @@ fn timers_of_one_thread_are_followed_and_shared_ones_are_objects() {
     assert!(workload(unique).objects.is_empty(), "each instance has its own");
 }
 
+/// rt-app writes one log per thread.
+#[test]
+fn each_of_several_tasks_has_metrics_by_its_name() {
+    let one = workload(r#"{"tasks": {"t": {"run": 1, "timer": {"ref": "tick", "period": 10}}}}"#);
+    assert!(one.metrics.iter().all(|metric| !metric.name.contains('.')));
+    let text =
+        r#"{"tasks": {"t": {"run": 1, "timer": {"ref": "tick", "period": 10}}, "u": {"instance": 2, "run": 1}}}"#;
+    let two = workload(text);
+    let place = |name: &str| two.metrics.iter().position(|metric| metric.name == name).map(|id| id as u16);
+    let samples = |name: &str| -> Vec<u16> {
+        let task = two.tasks.iter().find(|task| task.name == name).unwrap();
+        let ops = &two.programs[task.program as usize].ops;
+        ops.iter().filter_map(|op| if let Op::Sample { metric, .. } = op { Some(*metric) } else { None }).collect()
+    };
+    for (name, others) in [("t", "u"), ("u", "t")] {
+        let own = samples(name);
+        for column in ["run", "period", "wu_lat", "slack"] {
+            let times = |name: &str| place(name).map_or(0, |id| own.iter().filter(|metric| **metric == id).count());
+            let has = place(&format!("{name}.{column}")).is_some();
+            assert_eq!(has, name == "t" || column == "run" || column == "period", "{name}.{column}");
+            // Each sample of the column is one of the task's own.
+            assert_eq!(times(column), times(&format!("{name}.{column}")), "{name}.{column}");
+            assert_eq!(times(&format!("{others}.{column}")), 0);
+        }
+    }
+    assert!(two
+        .metrics
+        .iter()
+        .filter(|metric| metric.name.contains('.'))
+        .all(|metric| metric.default_stats.is_empty()));
+}
+
 #[test]
 fn barriers_wait_for_every_instance_of_every_event() {
     let text = r#"{"tasks": {"t": {"instance": 2, "barrier": "b", "run": 1}, "u": {"barrier": "b", "run": 1}}}"#;
