@@ -10,7 +10,7 @@ use schedlab_trace::Kind;
 use schedlab_workload::catalogue::{self, OptionValue, Where};
 use support::{kernel, record, spec};
 
-/// Switches per bogo op of one worker in 50 ms on a guest with two CPUs, of which it may use so many.
+/// Switches away from a task per bogo op of one worker in 50 ms on a guest with two CPUs, of which it may use so many.
 fn switches_per_op(stressor: &str, cpus: u32) -> f64 {
     let options = [(stressor.to_owned(), OptionValue::Int(1), Where::default())];
     let id = format!("stress-ng-{stressor}");
@@ -26,7 +26,7 @@ fn switches_per_op(stressor: &str, cpus: u32) -> f64 {
     let (mut switches, mut ops) = (0, 0);
     for event in &record.events {
         match event.kind {
-            Kind::Switch { .. } => switches += 1,
+            Kind::Switch { prev, .. } if prev != 0 => switches += 1,
             Kind::Count { metric: 0, count, .. } => ops += count,
             _ => {}
         }
@@ -34,10 +34,18 @@ fn switches_per_op(stressor: &str, cpus: u32) -> f64 {
     f64::from(switches) / ops as f64
 }
 
-/// The real one switches 0.98 times per op on one CPU, and 0.37 to 1.02 times with both: its reader, which does nothing with a
-/// message, waits for the writer, which fills it.
+/// The real one switches 2.0 times per op on one CPU, and 0.09 to 0.58 times with a CPU for each task: most wakes find the
+/// waiter queued and not yet asleep.
+#[test]
+fn a_futex_wake_often_comes_before_the_waiter_sleeps() {
+    let (one, both) = (switches_per_op("futex", 1), switches_per_op("futex", 2));
+    assert!((1.9..=2.1).contains(&one) && both < 0.6, "{one} {both}");
+}
+
+/// The real one switches 0.5 to 1.2 times per op on one CPU: its reader, which does nothing with a message, waits for the writer,
+/// which fills it. With a CPU for each it depends on what else they run.
 #[test]
 fn the_reader_of_a_pipe_waits_for_its_writer() {
-    let (one, both) = (switches_per_op("pipe", 1), switches_per_op("pipe", 2));
-    assert!((0.88..=1.08).contains(&one) && (0.2..=1.2).contains(&both), "{one} {both}");
+    let one = switches_per_op("pipe", 1);
+    assert!((0.5..=1.2).contains(&one), "{one}");
 }

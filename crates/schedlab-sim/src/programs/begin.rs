@@ -45,7 +45,7 @@ pub fn begin<S: Sink>(x: &mut Running<S>, op: Op) -> Next {
         Op::MajorFault { .. } => x.begin_major_fault(),
         Op::Call | Op::Section { .. } | Op::Memory { .. } => begin_section(x, op),
         Op::Reap => begin_reap(x),
-        Op::FutexWait { object, timeout, .. } => queue::begin_futex_wait(x, object, timeout),
+        Op::FutexWait { object, .. } => queue::begin_futex_wait(x, object),
         Op::FutexWake { object, .. } | Op::FutexRequeue { object, .. } => x.futex_wake(Word::Object(object)),
         Op::FutexMismatch(object) | Op::FutexUnlockPi(object) => x.futex_wake(Word::Object(object)),
         Op::FutexLockPi(object) => pi::begin_lock(x, object),

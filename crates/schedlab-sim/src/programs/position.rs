@@ -46,7 +46,7 @@ pub struct Position {
     pub carry: u64,
     /// Bytes left of the channel call in progress.
     pub io_left: u32,
-    /// How far an exec has come: not yet balanced, balanced, loaded.
+    /// How far an exec has come (not yet balanced, balanced, loaded), or a FUTEX_WAIT (queued or not).
     pub phase: u8,
     /// The operation blocked and has been woken since it began.
     pub resumed: bool,

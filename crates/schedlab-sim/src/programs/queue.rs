@@ -1,7 +1,8 @@
 //! Futex queues (the kernel's futex calls alone) and queues of values.
 //!
 //! Follows futex_wait, futex_wake and futex_requeue (kernel/futex, 6.1): a waiter whose timeout has expired stays queued
-//! until it runs, so a wake that finds it there still counts for it.
+//! until it runs, so a wake that finds it there still counts for it. A waiter with a timeout is queued before its timer is
+//! started (`futex_queue`): a wake that comes meanwhile makes it return without a switch.
 
 use schedlab_trace::Sink;
 use schedlab_workload::Op;
@@ -12,18 +13,19 @@ use super::objects::{Object, Waiter};
 use super::position::{Next, Step};
 use super::running::Running;
 use crate::kernel::{self, Life, Wait};
+use crate::machine::Mode;
 
-/// FUTEX_WAIT: a timeout adds the programming of a timer.
-pub fn begin_futex_wait<S: Sink>(x: &mut Running<S>, object: u32, timeout: u8) -> Next {
-    let next = x.futex_wait(Word::Object(object));
-    match next {
-        Next::Work(mode, amount) if *x.register(timeout) >= 0 => {
-            let dice = &mut x.kernel.tasks[x.task.index()].dice;
-            Next::Work(mode, amount + x.machine.costs.timer_program.draw(dice))
-        }
-        next => next,
-    }
+/// FUTEX_WAIT, up to where it queues itself.
+pub fn begin_futex_wait<S: Sink>(x: &mut Running<S>, object: u32) -> Next {
+    x.position().phase = UNQUEUED;
+    x.futex_wait(Word::Object(object))
 }
+
+/// Phases of a FUTEX_WAIT with a timeout that has not slept yet.
+const UNQUEUED: u8 = 0;
+const QUEUED: u8 = 1;
+const WOKEN: u8 = 2;
+const CANCELLED: u8 = 3;
 
 /// The effect of the futex calls.
 pub fn futex_queue_effect<S: Sink>(x: &mut Running<S>, op: Op) -> Next {
@@ -48,8 +50,25 @@ fn futex_wait<S: Sink>(x: &mut Running<S>, object: u32, timeout: u8, expired: u3
         };
     }
     let timer = (timeout >= 0).then_some(cpu);
-    let Object::FutexQueue(waiting) = x.object(object) else { return Next::Done };
-    waiting.push_back(Waiter { task, timer });
+    let phase = x.position().phase;
+    if phase == CANCELLED {
+        return Next::Done;
+    }
+    if phase == WOKEN {
+        // hrtimer_cancel() programs the hardware for the next timer.
+        x.position().phase = CANCELLED;
+        let dice = &mut x.kernel.tasks[task.index()].dice;
+        return Next::Work(Mode::Kernel, x.machine.costs.timer_program.draw(dice));
+    }
+    if phase == UNQUEUED {
+        let Object::FutexQueue(waiting) = x.object(object) else { return Next::Done };
+        waiting.push_back(Waiter { task, timer });
+    }
+    if phase == UNQUEUED && timer.is_some() {
+        x.position().phase = QUEUED;
+        let dice = &mut x.kernel.tasks[task.index()].dice;
+        return Next::Work(Mode::Kernel, x.machine.costs.timer_program.draw(dice));
+    }
     if timer.is_some() {
         let soft = x.run.now + timeout.unsigned_abs().min(super::position::AMOUNT_MAX);
         kernel::start_timer(x.run, x.machine, x.kernel, cpu, task, soft);
@@ -69,6 +88,11 @@ fn futex_wake<S: Sink>(x: &mut Running<S>, object: u32, count: u32, into: u8) ->
                 kernel::cancel_timer(x.run, x.machine, x.kernel, cpu, waiter.task);
             }
             x.wake(waiter.task, false);
+        } else if x.programs.positions[waiter.task.index()].phase == QUEUED {
+            // It runs and goes on running (`ttwu_runnable`).
+            x.programs.positions[waiter.task.index()].phase = WOKEN;
+            let cost = x.machine.costs.wakeup.draw(&mut x.kernel.tasks[waiter.task.index()].dice);
+            x.machine.charge(x.cpu, cost);
         }
     }
     *x.register(into) = woken;
