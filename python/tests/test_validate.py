@@ -25,6 +25,7 @@ CALIBRATION = {
         "ipi": {"llc": {**POINTS, "how": "two CPUs"}},
     },
     "idle": [{"name": "HLT", "exit": {**POINTS, "how": "a sleeper"}, "target-residency": 500, "polling": False}],
+    "memory": {"cpu": 12000, "node": 21000, "how": "triad"},
     "absent": {"scan-cpu": "within the kernel"},
 }
 
@@ -45,7 +46,11 @@ def test_a_calibration_is_a_machine_that_the_simulator_reads(tmp_path: Path) -> 
     assert parsed["hz"] == 1000
     assert "# scan-cpu: within the kernel" in written
     assert parsed["costs"]["ipi"]["source"] == "measured: two CPUs; distances that were not measured repeat the nearest"
+    assert parsed["memory"] == {"cpu": 12000, "node": 21000, "source": "measured: triad"}
     assert any("getppid" in source for source in machine.sources)
+    without = json.dumps({key: value for key, value in CALIBRATION.items() if key != "memory"})
+    old = calibrate.preset(calibrate._measured(without, "here", "", None), date(2026, 11, 22))
+    assert "memory" not in tomllib.loads(old)  # as an agent of before, or a guest whose clock counts instructions
 
 
 def test_a_calibration_of_this_machine_has_its_topology() -> None:

@@ -162,7 +162,8 @@ impl Worker {
             }
             Op::Read { object, bytes } => self.transfer(object, bytes, false)?,
             Op::Write { object, bytes } => self.transfer(object, bytes, true)?,
-            Op::Sleep(amount) => {
+            // A program cannot choose what its disk takes: the task sleeps for as long as the model's would.
+            Op::Sleep(amount) | Op::MajorFault { service: amount, .. } => {
                 let length = self.amount(amount);
                 clock::sleep_until(clock::now() + length);
             }

@@ -48,10 +48,6 @@ pub fn check<'a>(programs: impl Iterator<Item = &'a Program>) -> Result<()> {
     let mut largest = 0;
     for program in programs {
         for op in &program.ops {
-            if matches!(op, Op::MajorFault { .. }) {
-                let what = format!("task {}: major faults exist only in the simulator", program.name);
-                return Err(AgentError::cannot(what, "run the scenario on the simulator"));
-            }
             let Op::Memory { work, kib } = op else { continue };
             let refused = match work {
                 MemoryWork::CopyPageTables => Some("fork with memory exists only in the simulator"),

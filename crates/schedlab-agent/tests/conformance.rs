@@ -873,6 +873,8 @@ fn calibrated(words: &[&str]) -> Vec<String> {
     for key in ["syscall", "switch-thread", "wakeup", "pipe-read", "fork-process"] {
         assert!(costs.contains_key(key), "{key} is missing: {}", json["absent"]);
     }
+    let rate = |key: &str| json["memory"][key].as_u64();
+    assert!(rate("cpu") > Some(10) && rate("node") >= rate("cpu"), "{}", json["memory"]);
     for (key, cost) in costs {
         assert!(known.contains(&key.as_str()), "{key} is no key of [costs]");
         let by_distance = cost.get("p50").is_none();

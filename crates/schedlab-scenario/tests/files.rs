@@ -106,3 +106,31 @@ fn a_machine_file_next_to_the_scenario_is_found() {
     assert!(error.to_string().contains("box.toml:2:6: hz: \"1000\""), "{error}");
     assert!(scenario("").unwrap_err().to_string().contains("box.toml:1:1: the key \"topology\" is missing"));
 }
+
+/// Every preset has one, so the machine is a file without: what shares the memory, or streams through it, is refused.
+#[test]
+fn a_machine_without_a_memory_table_streams_nothing() {
+    let preset = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../machines/laptop-8.toml")).unwrap();
+    let begin = preset.find("[memory]").unwrap();
+    let end = begin + 1 + preset[begin + 1..].find("\n[").unwrap();
+    let without = format!("{}{}", &preset[..begin], &preset[end..]);
+    let dir = Dir::new("memory");
+    fs::write(dir.0.join("box.toml"), without).unwrap();
+    let load = |workload: &str, more: &str| {
+        let file = dir.0.join("s.toml");
+        let variant = format!("variant = [{{ name = \"a\", kernel = \"6.12.0\"{more} }}]");
+        fs::write(&file, format!("machine = \"box.toml\"\nworkload = [{{ use = \"{workload}\" }}]\n{variant}\n"))
+            .unwrap();
+        Scenario::load(&file, None)
+    };
+    load("hog", "").unwrap();
+    let shared = ", physics = { memory = true }";
+    for (workload, more, at) in [
+        ("stream", "", "2:13: workload"),
+        ("lmbench-stream", "", "2:13: workload"),
+        ("hog", shared, "3:66: variant.physics"),
+    ] {
+        let error = load(workload, more).unwrap_err().to_string();
+        assert!(error.contains(at) && error.contains("does not say what its memory delivers"), "{workload}: {error}");
+    }
+}

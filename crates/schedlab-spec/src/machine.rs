@@ -257,6 +257,18 @@ pub struct Memory {
     pub remote: u32,
 }
 
+impl Memory {
+    /// All rates times `factor`; what has no limit keeps none.
+    #[must_use]
+    pub fn scaled(self, factor: f64) -> Memory {
+        let rate = |rate: u32| match rate {
+            u32::MAX => rate,
+            rate => ((f64::from(rate) * factor) as u32).clamp(1, u32::MAX - 1),
+        };
+        Memory { cpu: rate(self.cpu), node: rate(self.node), remote: rate(self.remote) }
+    }
+}
+
 /// A machine.
 #[derive(Clone, Debug)]
 pub struct Machine {
@@ -304,6 +316,10 @@ impl Machine {
         if name == "caches" {
             self.caches = self.caches.as_ref().map(|caches| caches.scaled(factor));
             return self.caches.is_some();
+        }
+        if name == "memory" {
+            self.memory = self.memory.map(|memory| memory.scaled(factor));
+            return self.memory.is_some();
         }
         let found: Vec<&mut Dist> = match name.strip_prefix("idle.") {
             Some(state) => self.idle_states.iter_mut().filter(|s| s.name == state).map(|s| &mut s.exit).collect(),

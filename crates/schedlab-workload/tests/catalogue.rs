@@ -63,6 +63,10 @@ fn messaging_sends_every_message_once_and_reaps_every_task() {
         assert_eq!((out.created, out.exited), (tasks + 1, *tasks), "{id} {given:?}");
         assert_eq!(out.storms, [*tasks], "{id} {given:?}: one storm wakes all");
         assert_eq!(out.samples[0].len(), 1);
+        // `perf trace -F all`: a process meets them after its last message.
+        let threads = given.iter().any(|(key, _)| key.starts_with("thread"));
+        let each = if id.starts_with("perf") { 123 } else { 14 };
+        assert_eq!(out.faults, if threads { 0 } else { each * *tasks as u64 }, "{id} {given:?}");
     }
 }
 
@@ -321,6 +325,10 @@ fn stressors_do_per_bogo_op_what_the_real_ones_do() {
     let fork = build("stress-ng-fork", &[("fork", int(1)), ("fork-max", int(3))], false);
     let child = &fork.programs[0].ops;
     assert!(matches!(child[0], Op::Set(_, 9)) && child.contains(&Op::Yield), "{child:?}");
+    // 61.8 to 63.4 faults per op in three placements, of which 17.8 are those of any fork.
+    let out = run(&build("stress-ng-fork", &one("fork"), false));
+    let faults = out.faults as f64 / out.counts[0] as f64;
+    assert!(out.counts[0] > 100 && (faults / 44.0 - 1.0).abs() < 0.1, "{faults} faults in {} ops", out.counts[0]);
     // 19 sleeps per pass, 8 threads: 13.8 us a sleep on average.
     let out = run(&build("stress-ng-nanosleep", &one("nanosleep"), false));
     assert_eq!(out.created, 1 + 1 + 8);
@@ -641,6 +649,28 @@ fn stream_moves_each_array_once_a_kernel_and_times_all_but_the_first_iteration()
             assert_eq!((out.samples[kernel].len(), out.samples[4 + kernel].len()), (times, times), "{given:?}");
             assert_eq!(out.counts[kernel] as i64, elements * words * times as i64, "{given:?}");
         }
+    }
+}
+
+/// src/stream.c of lmbench: copy and scale move two arrays, triad three; add moves one and counts three.
+#[test]
+fn lmbench_stream_runs_its_four_kernels_in_turn() {
+    for (bytes, parallelism) in [(24_000_000, 1), (240_000, 3)] {
+        let given = [("bytes", int(bytes)), ("parallelism", int(parallelism)), ("time", text("100ms"))];
+        let out = run(&build("lmbench-stream", &given, false));
+        let elements = bytes / 24;
+        let passes: Vec<i64> = (0..4).map(|kernel| out.samples[2 * kernel].len() as i64).collect();
+        assert!(out.end == End::Finished && passes[3] > 1, "{given:?}: {passes:?}");
+        assert!(
+            passes.windows(2).all(|pair| (0..=parallelism).contains(&(pair[0] - pair[1]))),
+            "{given:?}: {passes:?}"
+        );
+        for (kernel, words) in [2, 2, 3, 3].into_iter().enumerate() {
+            assert_eq!(out.counts[2 * kernel + 1] as i64, words * elements * passes[kernel], "{given:?}");
+        }
+        // An operation that the end interrupts has moved its bytes already.
+        let moved = 8 * elements * (2 * passes[0] + 2 * passes[1] + 3 * passes[3]);
+        assert!((0..=24 * elements * parallelism).contains(&(out.streamed as i64 - moved)), "{given:?}");
     }
 }
 

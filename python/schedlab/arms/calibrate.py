@@ -36,6 +36,8 @@ class Measured:
 
     costs: Mapping[str, Any]
     idle: Sequence[Mapping[str, Any]]
+    memory: Mapping[str, Any]
+    """The bandwidth of the memory; empty if it was not measured."""
     absent: Mapping[str, str]
     """Costs that could not be measured, with the reason."""
     where: str
@@ -76,7 +78,9 @@ def vm(engine: Engine, row: str, quick: bool, traced: bool, tell: Callable[[str]
         raise agent.failure(code, sent.text("stderr"), "calibrate, in the guest")
     where = f"QEMU {accelerator.words(COUNTED)} (2 ns an instruction), {kernel.source}"
     where += ", scheduler tracepoints on" if traced else ""
-    return _measured(sent.text("stdout"), where, sent.text("header"), sent.topology)
+    measured = _measured(sent.text("stdout"), where, sent.text("header"), sent.topology)
+    why = "the clock of this guest counts instructions, whatever they wait for"
+    return replace(measured, memory={}, absent={**measured.absent, "memory": why})
 
 
 def _words(quick: bool, traced: bool) -> list[str]:
@@ -89,6 +93,7 @@ def _measured(text: str, where: str, header: str, groups: Mapping[str, Sequence[
         return Measured(
             document["costs"],
             document.get("idle", ()),
+            document.get("memory", {}),
             document.get("absent", {}),
             where,
             _hz(header),
@@ -127,6 +132,8 @@ def preset(measured: Measured, day: date) -> str:
     ]
     for name, cost in measured.costs.items():
         lines += ["", *_cost(name, cost)]
+    if measured.memory:
+        lines += ["", *_memory(measured.memory)]
     for idle in measured.idle:
         lines += ["", "[[idle]]", f'name = "{_plain(str(idle["name"]))}"', f"exit = {_quantiles(idle['exit'])}"]
         lines += [f"polling = {str(bool(idle['polling'])).lower()}"] if "polling" in idle else []
@@ -156,6 +163,11 @@ def _cost(name: str, cost: Mapping[str, Any]) -> list[str]:
     else:
         return [*lines, *_distances(cost)]
     return [*lines, f'source = "{_source(cost)}"']
+
+
+def _memory(memory: Mapping[str, Any]) -> list[str]:
+    rates = [f"{key} = {memory[key]}" for key in ("cpu", "node", "remote") if key in memory]
+    return ["[memory]", *rates, f'source = "{_source(memory)}"']
 
 
 def _distances(cost: Mapping[str, Any]) -> list[str]:

@@ -3,6 +3,7 @@
 //! Every cost has its quantiles, the number of samples, and how it was measured. Costs that cannot be measured from outside of
 //! the kernel are listed as absent with the reason; none is guessed.
 
+mod bandwidth;
 mod calls;
 mod crossing;
 mod events;
@@ -32,6 +33,8 @@ pub struct Effort {
     pub many: usize,
     /// Samples of expensive operations.
     pub few: usize,
+    /// Passes over all memory that is measured.
+    pub passes: usize,
 }
 
 impl Effort {
@@ -39,9 +42,9 @@ impl Effort {
     #[must_use]
     pub fn new(quick: bool) -> Effort {
         if quick {
-            Effort { many: 2_000, few: 200 }
+            Effort { many: 2_000, few: 200, passes: 3 }
         } else {
-            Effort { many: 20_000, few: 2_000 }
+            Effort { many: 20_000, few: 2_000, passes: 10 }
         }
     }
 }
@@ -67,6 +70,8 @@ pub struct Calibration {
     pub costs: BTreeMap<&'static str, Entry>,
     /// The tables of `[[idle]]`.
     pub idle: Vec<idle::State>,
+    /// `[memory]`.
+    pub memory: bandwidth::Bandwidth,
     /// Measurements that have no key in a machine file.
     pub other: BTreeMap<&'static str, Cost>,
     /// Costs that were not measured, with the reason.
@@ -80,6 +85,10 @@ pub struct Cpus {
     pub first: u32,
     /// For each distance that exists on this machine, a CPU at that distance from the first.
     pub others: Vec<(&'static str, u32)>,
+    /// The CPUs of the first one's node.
+    pub node: Vec<u32>,
+    /// The CPUs of another node, if there is one.
+    pub other_node: Vec<u32>,
     /// The number of CPUs.
     pub count: usize,
 }
@@ -104,7 +113,13 @@ impl Cpus {
             numbered().find(|(_, number)| topology.distance(CpuId(0), CpuId(*number)) == wanted).map(|(cpu, _)| *cpu)
         };
         let others = DISTANCES.iter().filter_map(|(distance, name)| Some((*name, at(*distance)?))).collect();
-        Ok(Cpus { first, others, count: numbered().count() })
+        let of = |cpu: CpuId| {
+            let node = topology.node(cpu);
+            numbered().filter(|(_, number)| node.has(CpuId(*number))).map(|(cpu, _)| *cpu).collect()
+        };
+        let remote = numbered().find(|(_, number)| topology.distance(CpuId(0), CpuId(*number)) == Distance::Remote);
+        let other_node = remote.map_or_else(Vec::new, |(_, number)| of(CpuId(number)));
+        Ok(Cpus { first, others, node: of(CpuId(0)), other_node, count: numbered().count() })
     }
 }
 
@@ -167,8 +182,9 @@ pub fn calibrate(topology: &Topology, quick: bool, trace: bool) -> Result<Calibr
     for key in known.iter().filter(|key| !costs.contains_key(**key)) {
         absent.entry(key).or_insert_with(|| "too few undisturbed samples".to_owned());
     }
+    let memory = bandwidth::measure(effort.passes, bandwidth::arrays(), &cpus.node, &cpus.other_node)?;
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
-    Ok(Calibration { release, cpus: cpus.count, costs, idle: states, other, absent })
+    Ok(Calibration { release, cpus: cpus.count, costs, idle: states, memory, other, absent })
 }
 
 /// Pins the calling thread to one CPU.

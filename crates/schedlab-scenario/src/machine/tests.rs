@@ -214,6 +214,27 @@ range = [\"1%\", \"10000%\"]
     assert!(machine.ranges.keys().filter(|cost| cost.starts_with("idle.")).eq(["idle.C1"]));
 }
 
+/// Both ends of the range, so that a run with other estimates has other rates, and what has no limit keeps none.
+#[test]
+fn an_estimated_bandwidth_has_a_range() {
+    let text = b"base = \"laptop-8\"
+[memory]
+cpu = 10_000
+node = 20_000
+range = [\"50%\", \"200%\"]
+";
+    let machine = parse("m.toml", text, "m").unwrap();
+    assert_eq!(machine.ranges["memory"], [0.5, 2.0]);
+    for (factor, cpu, node) in [(0.5, 5_000, 10_000), (2.0, 20_000, 40_000)] {
+        let mut scaled = machine.clone();
+        assert!(scaled.scale("memory", factor, 0));
+        let memory = scaled.memory.unwrap();
+        assert_eq!((memory.cpu, memory.node, memory.remote), (cpu, node, node));
+    }
+    let free = schedlab_spec::Memory { cpu: 1, node: u32::MAX, remote: u32::MAX }.scaled(0.1);
+    assert_eq!((free.cpu, free.node, free.remote), (1, u32::MAX, u32::MAX));
+}
+
 #[test]
 fn caches_switch_warmth_on() {
     let text = b"base = \"laptop-8\"

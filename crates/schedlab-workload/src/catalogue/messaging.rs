@@ -1,10 +1,12 @@
 //! The program behind hackbench and `perf bench sched messaging`: groups of senders and receivers behind one gate.
 //!
 //! Main creates every child, waits until each has written one byte to the ready channel, takes the time, wakes all of
-//! them at once by one byte that is never read, and reaps them. Creation is not part of the time. What is left out:
+//! them at once by one byte that is never read, and reaps them. Creation is not part of the time, the exits and the reaping are:
+//! a process meets page faults in its exit handlers, which is most of the time when there are few messages. What is left out:
 //! the program's own instructions between two system calls. Over loopback TCP a message is one of an AF_UNIX stream with a
 //! larger buffer and the softirq of the receiving side, as for netperf; segments are not merged.
 
+use super::forked::Faults;
 use super::{BuildError, MetricSpec, Settings};
 use crate::build::{Builder, Code};
 use crate::{
@@ -32,6 +34,8 @@ pub(super) struct Messaging {
     pub threads: bool,
     /// Main is SCHED_FIFO, and each child goes back to SCHED_OTHER first.
     pub fifo: bool,
+    /// What a child meets when it leaves `main`, where children are processes.
+    pub exit: Faults,
     /// The elapsed time.
     pub time: MetricSpec,
 }
@@ -131,7 +135,7 @@ impl Messaging {
         let mut code = self.start(shared);
         let messages = u64::from(self.fds) * u64::from(self.loops);
         code.repeat(COUNTER, messages, |code| code.op(Op::Read { object: channel, bytes: self.datasize }));
-        finish(builder, self.comm, code, join)
+        self.finish(builder, code, join)
     }
 
     fn sender(&self, builder: &mut Builder, shared: &Shared, to: &[ObjectId], join: Option<ObjectId>) -> ProgramId {
@@ -139,7 +143,15 @@ impl Messaging {
         code.repeat(COUNTER, u64::from(self.loops), |code| {
             to.iter().for_each(|object| self.send(code, *object));
         });
-        finish(builder, self.comm, code, join)
+        self.finish(builder, code, join)
+    }
+
+    fn finish(&self, builder: &mut Builder, mut code: Code, join: Option<ObjectId>) -> ProgramId {
+        match join {
+            Some(join) => code.op(Op::Post(join)),
+            None => self.exit.meet(&mut code, COUNTER),
+        }
+        builder.program(self.comm, code)
     }
 
     fn main(
@@ -189,11 +201,4 @@ fn tcp_sndbuf(datasize: u32) -> u32 {
     // What an AF_UNIX message is charged: head, and the slab of data and tail (see channel.rs of the simulator).
     let truesize = 256 + (datasize.div_ceil(64) * 64 + 320).next_power_of_two();
     (BYTES / datasize).max(2).saturating_mul(truesize)
-}
-
-fn finish(builder: &mut Builder, comm: &str, mut code: Code, join: Option<ObjectId>) -> ProgramId {
-    if let Some(join) = join {
-        code.op(Op::Post(join));
-    }
-    builder.program(comm, code)
 }

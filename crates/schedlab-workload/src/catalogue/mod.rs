@@ -6,6 +6,7 @@ mod audio;
 mod cyclictest;
 mod daytrader;
 mod dispatch;
+mod forked;
 mod frames;
 mod hackbench;
 mod hhvm;
@@ -13,6 +14,7 @@ mod hog;
 mod kernbench;
 mod limit;
 mod lmbench;
+mod lmbench_stream;
 mod messaging;
 mod metric;
 mod nas;
@@ -155,6 +157,7 @@ pub fn all() -> &'static [&'static Entry] {
         &lmbench::LAT_CTX,
         &lmbench::LAT_SELECT,
         &lmbench::LAT_SYSCALL,
+        &lmbench_stream::ENTRY,
         &stream::ENTRY,
         &nas::ENTRY,
         &specjbb::ENTRY,
