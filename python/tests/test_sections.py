@@ -122,11 +122,14 @@ def test_the_table_is_toml() -> None:
     assert (call["spinlock"], call["irq-off"], call["page-table"]) == ([], [[1000, 2000]], [])
 
 
-@pytest.mark.parametrize(("name", "caller", "loop"), [
-    ("fork", "__pte_offset_map_lock+0x8/0x9", True),
-    ("fault", "__pte_offset_map_lock+0x8/0x9", False),
-    ("fork", "wake_up_new_task+0x8/0x9", False),
-])
+@pytest.mark.parametrize(
+    ("name", "caller", "loop"),
+    [
+        ("fork", "__pte_offset_map_lock+0x8/0x9", True),
+        ("fault", "__pte_offset_map_lock+0x8/0x9", False),
+        ("fork", "wake_up_new_task+0x8/0x9", False),
+    ],
+)
 def test_loops_over_page_tables_are_apart(name: str, caller: str, loop: bool) -> None:
     lock = sections.Locked(10, 90, False, caller)
     call = sections.Call(name, 4, 100, (), (lock,), 9)

@@ -42,8 +42,8 @@ def text(table: sections.Table, where: str, row: str, day: date) -> str:
     """The table as TOML. Lengths and positions are instructions."""
     lines = [
         f"# Measured by `schedlab calibrate --sections --arm vm --kernel {row}` on {day.isoformat()}: {where}.",
-        "# Lengths and positions are instructions of an emulated CPU beyond those of getppid(), without the cost of the "
-        f"probes ({table.probe} each).",
+        "# Lengths and positions are instructions of an emulated CPU beyond those of getppid(), without the cost "
+        f"of the probes ({table.probe} each).",
         *(f"# Not measured: {name}: {why}." for name, why in table.absent.items()),
     ]
     for call in table.calls:
