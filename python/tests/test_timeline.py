@@ -324,6 +324,33 @@ def test_a_lane_of_a_guest_shows_when_its_vcpu_has_no_cpu(tmp_path: Path) -> Non
     assert still({"a": found}, 1_000, 9_500).count('class="stolen"') == 1
 
 
+def test_a_lane_of_an_inner_guest_shows_when_both_vcpus_run(tmp_path: Path) -> None:
+    """The host takes the CPU of outer/0 from 3 to 6 us, while that executes inner/0; outer/0 runs another task from 7 to 8 us."""
+    host = [
+        "# kernel 6.1 cpus 1\n",
+        switch(0, 1_000, 0, "R", 7, "outer/0"),
+        switch(0, 3_000, 7, "R", 8, "other"),
+        switch(0, 6_000, 8, "S", 7, "outer/0"),
+        switch(0, 9_000, 7, "S", 0, "outer/0"),
+        switch(0, 9_500, 0, "R", 8, "other"),
+    ]
+    outer = [
+        "# kernel 6.1 cpus 1\n",
+        switch(0, 2_000, 0, "R", 5, "inner/0"),
+        switch(0, 7_000, 5, "R", 4, "another"),
+        switch(0, 8_000, 4, "S", 5, "inner/0"),
+        switch(0, 8_500, 5, "S", 0, "inner/0"),
+        switch(0, 8_600, 0, "R", 4, "another"),
+    ]
+    (tmp_path / "t.ftrace").write_text("".join(host))
+    (tmp_path / "t-outer.ftrace").write_text("".join(outer))
+    (tmp_path / "t-inner.ftrace").write_text("# kernel 6.1 cpus 1\n" + switch(0, 2_500, 0, "R", 3, "task"))
+    names = ("", "outer", "inner")
+    found = of_traces({name: tmp_path / f"t{'-' * bool(name)}{name}.ftrace" for name in names})
+    spans = vcpu_spans(found, found.lanes[2])
+    assert spans == VcpuSpans(on=((2_000, 3_000), (6_000, 7_000), (8_000, 8_500)), stolen=((7_000, 8_000),))
+
+
 def test_a_vcpu_that_never_gets_a_cpu_again_is_marked_to_the_end(tmp_path: Path) -> None:
     host = ["# kernel 6.1 cpus 1\n", switch(0, 1_000, 0, "R", 7, "vm/0"), preempted(0, 3_000, 7, "vm/0", 8)]
     (tmp_path / "t.ftrace").write_text("".join([*host, wake(0, 9_000, 9, 0)]))

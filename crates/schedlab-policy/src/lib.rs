@@ -74,7 +74,7 @@ pub use version::choices::{
 };
 pub use version::cpuidle::MenuRules;
 pub use version::fair::Rules;
-pub use version::paravirt::{Paravirt, PreemptedByte, YieldCount};
+pub use version::paravirt::{Paravirt, PowerpcSpinlocks, PreemptedByte, YieldCount};
 pub use version::placement::PlacementRules;
 pub use version::release::{Origin, Release, When};
 pub use version::{Names, Version, VersionError};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use schedlab_model::{suggest, CpuId, CpuMask, Nanos, Topology, SEC};
+use schedlab_model::{suggest, CpuId, CpuMask, KernelId, Nanos, Topology, SEC};
 use schedlab_policy::{KernelConfig, Version};
 use schedlab_spec::{Guest, GuestAction, IdleHint, Machine, Platform, RunSpec};
 use serde_json::{Map, Value as Json};
@@ -23,8 +23,11 @@ const VCPU_IS_PREEMPTED: &str = "VCPU_IS_PREEMPTED";
 /// The longest halt-polling window.
 const LONGEST_POLL: Nanos = SEC;
 
-/// The largest `count`: as many guests as a file may declare.
+/// The largest `count`.
 const MOST_GUESTS: i64 = 1000;
+
+/// As many guests as a file may declare: `count` of a guest in a guest multiplies.
+const MOST_IN_ALL: usize = 10_000;
 
 /// The latest time of an event.
 const LONGEST_RUN: Nanos = 1000 * SEC;
@@ -37,6 +40,8 @@ pub(crate) struct Draft<'a> {
     /// The name of its table.
     pub declared: &'a str,
     pub topology: Arc<Topology>,
+    /// The kernel that hosts it.
+    host: KernelId,
     table: Table<'a>,
 }
 
@@ -59,15 +64,37 @@ pub(crate) fn read<'a>(tables: Vec<Table<'a>>) -> Result<Vec<Draft<'a>>> {
         let name = word(&table.require("name", "the name shown in results")?)?;
         let topology = Arc::new(topology(&table)?);
         let count = table.get("count").map(|value| value.integer(1..=MOST_GUESTS)).transpose()?.unwrap_or(1);
-        for number in 1..=count {
-            let own = numbered(name, number as usize);
+        let hosts = hosts(&table, &drafts)?;
+        let each = hosts.into_iter().flat_map(|host| (0..count).map(move |_| host));
+        for (number, host) in each.enumerate() {
+            let own = numbered(name, number + 1);
             if drafts.iter().any(|known| known.name == own) {
                 return Err(table.error(format!("two guests are named {}", quote(&own))));
             }
-            drafts.push(Draft { name: own, declared: name, topology: Arc::clone(&topology), table: table.clone() });
+            if drafts.len() == MOST_IN_ALL {
+                return Err(table.error(format!("a scenario has at most {MOST_IN_ALL} guests")));
+            }
+            let topology = Arc::clone(&topology);
+            drafts.push(Draft { name: own, declared: name, topology, host, table: table.clone() });
         }
     }
     Ok(drafts)
+}
+
+/// The kernels that host a guest of this table: that of the machine, or those of every guest of the table that `in` names.
+fn hosts(table: &Table, drafts: &[Draft]) -> Result<Vec<KernelId>> {
+    let Some(value) = table.get("in") else { return Ok(vec![KernelId::FIRST]) };
+    let name = value.string("the name of a [[guest]] above")?;
+    let outer = (1..).map(KernelId).zip(drafts).filter(|(_, draft)| draft.declared == name);
+    let (kernels, outer): (Vec<_>, Vec<_>) = outer.unzip();
+    match outer.first() {
+        None => Err(unknown(&value, name, drafts).hint("a guest that hosts another one must be declared before it")),
+        Some(draft) if draft.host != KernelId::FIRST => {
+            let error = value.refuse("the cost of an exit of a guest in a guest in a guest is not known");
+            Err(error.hint("name a guest that has no \"in\" itself"))
+        }
+        Some(_) => Ok(kernels),
+    }
 }
 
 /// Without a topology, the vCPUs are cores of one thread under one last-level cache.
@@ -112,6 +139,13 @@ pub(crate) struct Host<'h> {
     pub groups: &'h [cgroup::Draft<'h>],
 }
 
+impl Host<'_> {
+    /// A guest of this variant as the host of others.
+    fn outer(guest: &Guest) -> Host<'_> {
+        Host { machine: &guest.run.machine, kernel: &guest.run.kernel, groups: &[] }
+    }
+}
+
 /// The guests of a variant, with the values that it overrides, and those values for the results.
 pub(crate) fn of_variant(variant: &Table, drafts: &[Draft], host: &Host) -> Result<(Vec<Guest>, Option<Json>)> {
     let all = variant.get("guests").map(|value| value.table("a table: guests.NAME.kernel and so on")).transpose()?;
@@ -120,12 +154,17 @@ pub(crate) fn of_variant(variant: &Table, drafts: &[Draft], host: &Host) -> Resu
             return Err(unknown(&value, name, drafts));
         }
     }
-    let guest = |draft: &Draft| {
+    let mut guests: Vec<Guest> = Vec::new();
+    for draft in drafts {
         let own = all.as_ref().and_then(|all| all.get(draft.declared));
         let own = own.map(|value| value.table("a table such as { platform = \"x86-kvm\" }")?.only(&VARIANT_GUEST));
-        Keys { draft, own: own.transpose()? }.guest(host)
-    };
-    let guests = drafts.iter().map(guest).collect::<Result<_>>()?;
+        let keys = Keys { draft, own: own.transpose()? };
+        let guest = match draft.host.index().checked_sub(1).and_then(|outer| guests.get(outer)) {
+            None => keys.guest(host, None)?,
+            Some(outer) => keys.guest(&Host::outer(outer), Some(outer))?,
+        };
+        guests.push(guest);
+    }
     let shown = |all: &Table| all.entries().iter().map(|(name, v)| ((*name).into(), v.json())).collect::<Map<_, _>>();
     Ok((guests, all.as_ref().map(|all| shown(all).into())))
 }
@@ -147,18 +186,23 @@ impl<'a> Keys<'_, 'a> {
         std::iter::once(&self.draft.table).chain(&self.own)
     }
 
-    fn guest(&self, host: &Host) -> Result<Guest> {
+    /// The guest on its host, which is the guest `outer` if there is one.
+    fn guest(&self, host: &Host, outer: Option<&Guest>) -> Result<Guest> {
         let platform = self.platform()?;
+        if let Some(outer) = outer {
+            self.check_nested(platform, outer)?;
+        }
         let (kernel, vcpu_is_preempted) = self.kernel(host)?;
         let flag = |key: &str| self.get(key).map(|value| value.boolean()).transpose();
         let haltpoll = self.haltpoll(platform, &kernel)?;
         let yields = kernel.version.paravirt().sched_yield && host.kernel.version.paravirt().sched_yield;
         Ok(Guest {
             name: self.draft.name.clone(),
-            run: self.run(host, kernel),
+            host: self.draft.host,
+            run: self.run(host, kernel, outer.is_some()),
             platform,
             affinity: self.affinity(host, flag("pinned")?.unwrap_or(false))?,
-            cgroup: self.cgroup(host)?,
+            cgroup: self.cgroup(host, outer.is_some())?,
             nice: self.get("nice").map(|value| nice(&value)).transpose()?.unwrap_or(0),
             vcpu_is_preempted,
             idle_hint: self.idle_hint(platform)?,
@@ -168,14 +212,18 @@ impl<'a> Keys<'_, 'a> {
             pv_spinlocks: self.x86_feature(platform, "pv_spinlocks", true)?,
             pv_tlb_flush: self.x86_feature(platform, "pv_tlb_flush", true)?,
             pv_sched_yield: self.x86_feature(platform, "pv_sched_yield", yields)?,
+            enable_apicv: self.apicv(platform, outer)?,
+            enable_ipiv: self.ipiv(platform, host, outer)?,
             events: self.get("events").map_or_else(|| Ok(Vec::new()), |value| events(&value))?,
         })
     }
 
     /// What the guest runs, without its workloads and without what it shares with its host.
-    fn run(&self, host: &Host, kernel: KernelConfig) -> RunSpec {
+    fn run(&self, host: &Host, kernel: KernelConfig, nested: bool) -> RunSpec {
+        let topology = Arc::clone(&self.draft.topology);
+        let machine = if nested { host.machine.nested_guest(topology) } else { host.machine.guest(topology) };
         RunSpec {
-            machine: Arc::new(host.machine.guest(Arc::clone(&self.draft.topology))),
+            machine: Arc::new(machine),
             kernel,
             workloads: Arc::default(),
             cgroups: Arc::default(),
@@ -187,6 +235,19 @@ impl<'a> Keys<'_, 'a> {
             ties: None,
             guests: Arc::default(),
         }
+    }
+
+    /// Only KVM on x86 hosts a guest in a guest here, and only on machines for which the cost of its exits is known.
+    fn check_nested(&self, platform: Platform, outer: &Guest) -> Result<()> {
+        let Some(place) = self.draft.table.get("in") else { return Ok(()) };
+        if platform != Platform::X86Kvm || outer.platform != Platform::X86Kvm {
+            return Err(place.refuse("a guest in a guest is modelled only for platform \"x86-kvm\""));
+        }
+        if outer.run.machine.costs.vm_exit_nested.typical() == 0 {
+            let error = place.refuse("the machine states no cost \"vm-exit-nested\"");
+            return Err(error.hint("choose a machine that has one, or set costs.vm-exit-nested"));
+        }
+        Ok(())
     }
 
     fn platform(&self) -> Result<Platform> {
@@ -238,8 +299,11 @@ impl<'a> Keys<'_, 'a> {
         Ok((0..vcpus).map(|vcpu| Some(CpuMask::from_iter([places[vcpu % places.len()]]))).collect())
     }
 
-    fn cgroup(&self, host: &Host) -> Result<Option<String>> {
+    fn cgroup(&self, host: &Host, nested: bool) -> Result<Option<String>> {
         let Some(value) = self.get("cgroup") else { return Ok(None) };
+        if nested {
+            return Err(value.refuse("control groups inside a guest are not modelled"));
+        }
         let path = cgroup::path(&value)?;
         cgroup::check_declared(&value, &path, host.groups)?;
         Ok(Some(path))
@@ -251,6 +315,9 @@ impl<'a> Keys<'_, 'a> {
             Some(value) if haltpoll => {
                 let error = value.refuse("a guest with haltpoll disables halt polling on its host");
                 Err(error.hint("leave halt_poll_ns out, or haltpoll"))
+            }
+            Some(value) if platform == Platform::PowerpcKvm => {
+                Err(value.refuse("KVM on POWER9 and later does not poll for a vCPU that has ceded"))
             }
             Some(value) => value.duration(0..=LONGEST_POLL),
             None if haltpoll => Ok(0),
@@ -280,6 +347,41 @@ impl<'a> Keys<'_, 'a> {
         let on = value.boolean()?;
         if on && !has {
             return Err(value.refuse("it needs 5.3 or later in the guest and on the host"));
+        }
+        Ok(on)
+    }
+
+    /// Posted interrupts. KVM offers them to a guest in a guest only if the outer guest has them.
+    fn apicv(&self, platform: Platform, outer: Option<&Guest>) -> Result<bool> {
+        let Some(value) = self.get("enable_apicv") else { return Ok(false) };
+        let on = value.boolean()?;
+        if on && platform != Platform::X86Kvm {
+            return Err(value.refuse("posted interrupts are modelled only for platform \"x86-kvm\""));
+        }
+        if on && outer.is_some_and(|outer| !outer.enable_apicv) {
+            let error = value.refuse("the outer guest has no posted interrupts");
+            return Err(error.hint("set enable_apicv = true for the outer guest, too"));
+        }
+        Ok(on)
+    }
+
+    /// IPI virtualization, which needs posted interrupts.
+    fn ipiv(&self, platform: Platform, host: &Host, outer: Option<&Guest>) -> Result<bool> {
+        let Some(value) = self.get("enable_ipiv") else { return Ok(false) };
+        let on = value.boolean()?;
+        if on && !self.apicv(platform, outer)? {
+            return Err(value
+                .refuse("IPI virtualization needs posted interrupts")
+                .hint("set enable_apicv = true, too"));
+        }
+        if on && !host.kernel.version.paravirt().ipiv {
+            let name = host.kernel.version.name;
+            return Err(
+                value.refuse(&format!("a host of row {name} has no IPI virtualization, which was added in 6.0"))
+            );
+        }
+        if on && outer.is_some() {
+            return Err(value.refuse("KVM does not offer IPI virtualization to a guest in a guest"));
         }
         Ok(on)
     }

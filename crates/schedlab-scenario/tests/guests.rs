@@ -124,3 +124,67 @@ fn a_guest_runs_on_the_processor_of_its_host_as_the_variant_has_it() {
         }
     }
 }
+
+const NESTED: &str = r#"
+machine = "laptop-8"
+duration = "20ms"
+[[guest]]
+name = "outer"
+count = 2
+vcpus = 4
+platform = "x86-kvm"
+kernel = "6.1"
+[[guest]]
+name = "inner"
+in = "outer"
+count = 2
+vcpus = 2
+platform = "x86-kvm"
+pinned = true
+cpus = "2-3"
+[[workload]]
+use = "hog"
+guest = "inner"
+[[variant]]
+name = "a"
+kernel = "6.12.0"
+"#;
+
+/// Each of the two outer guests hosts two; what an inner guest has of its host it has of the outer guest.
+#[test]
+fn a_guest_in_a_guest_is_one_of_each_outer_guest() {
+    let spec = Scenario::parse(NESTED, "nested.toml", None).unwrap().run_spec("a", 1).unwrap();
+    let found: Vec<_> = spec.guests.iter().map(|guest| (guest.name.as_str(), guest.host.0)).collect();
+    assert_eq!(found, [("outer", 0), ("outer-2", 0), ("inner", 1), ("inner-2", 1), ("inner-3", 2), ("inner-4", 2)]);
+    for guest in &spec.guests[2..] {
+        assert_eq!(guest.run.kernel.version.name, "6.1");
+        assert_eq!(guest.run.machine.costs.vm_exit, spec.machine.costs.vm_exit_nested);
+        assert_eq!(guest.affinity[1].as_ref().unwrap().lowest().unwrap().0, 3);
+        assert_eq!(guest.run.workloads.len(), 1);
+    }
+}
+
+#[test]
+fn guests_in_guests_that_are_refused() {
+    let third = "platform = \"x86-kvm\"\npinned = true\ncpus = \"2-3\"\n";
+    let deeper = format!("{third}[[guest]]\nname = \"deepest\"\nin = \"inner\"\nvcpus = 1\nplatform = \"x86-kvm\"\n");
+    for (from, to, message) in [
+        ("in = \"outer\"", "in = \"inner\"", "unknown guest \"inner\""),
+        ("in = \"outer\"", "in = \"other\"", "unknown guest \"other\""),
+        (third, deeper.as_str(), "the cost of an exit of a guest in a guest in a guest is not known"),
+        ("in = \"outer\"", "in = \"outer\"\ncgroup = \"a\"", "control groups inside a guest are not modelled"),
+        ("in = \"outer\"", "in = \"outer\"\nenable_apicv = true", "the outer guest has no posted interrupts"),
+        ("in = \"outer\"", "in = \"outer\"\nenable_ipiv = true", "IPI virtualization needs posted interrupts"),
+        ("cpus = \"2-3\"", "cpus = \"2-4\"", "4"),
+        ("platform = \"x86-kvm\"\nkernel", "platform = \"arm64-kvm\"\nkernel", "only for platform \"x86-kvm\""),
+        ("machine = \"laptop-8\"", "machine = \"power9-176\"", "the machine states no cost \"vm-exit-nested\""),
+        ("count = 2\nvcpus = 4", "count = 1000\nvcpus = 4", "a scenario has at most 10000 guests"),
+    ] {
+        let text = NESTED.replacen(from, to, 1).replace(
+            "count = 2\nvcpus = 2",
+            if message.contains("10000") { "count = 1000\nvcpus = 2" } else { "count = 2\nvcpus = 2" },
+        );
+        let error = Scenario::parse(&text, "nested.toml", None).expect_err(message).to_string();
+        assert!(error.contains(message), "{error}");
+    }
+}

@@ -13,7 +13,7 @@ use schedlab_sim::{kernel_seed, run_virtual, GuestReport, SimError};
 use schedlab_spec::{Guest, GuestAction, IdleHint, Machine, Platform, RunSpec};
 use schedlab_trace::{Event, Kind};
 use schedlab_workload::{Amount, Dist, MemoryWork, ObjectSpec, Op, Section, SectionContext, Workload};
-use support::swarm::{scenario, with_physics};
+use support::swarm::{scenario, with_munmaps, with_physics};
 use support::{flat, kernel, record, spec, tasks, Record};
 
 /// A guest of this specification, on a machine of the host's kind, with a pinned vCPU per CPU.
@@ -22,6 +22,7 @@ fn guest(name: &str, platform: Platform, run: &RunSpec) -> Guest {
     let nr_cpus = machine.topology.nr_cpus() as u32;
     Guest {
         name: name.into(),
+        host: KernelId::FIRST,
         run: RunSpec { machine: Arc::new(machine), ..run.clone() },
         platform,
         affinity: (0..nr_cpus).map(|cpu| Some(CpuMask::from_iter([CpuId(cpu)]))).collect(),
@@ -35,6 +36,8 @@ fn guest(name: &str, platform: Platform, run: &RunSpec) -> Guest {
         pv_spinlocks: true,
         pv_tlb_flush: platform == Platform::X86Kvm,
         pv_sched_yield: platform == Platform::X86Kvm,
+        enable_apicv: false,
+        enable_ipiv: false,
         events: Vec::new(),
     }
 }
@@ -59,9 +62,9 @@ fn events_of(events: &[Event], kernel: u16) -> Vec<Event> {
     of.map(|event| Event { kernel: KernelId::FIRST, ..*event }).collect()
 }
 
-/// The guest's events on the machine that it has, without a host.
-fn alone(guest: &Guest) -> Vec<Event> {
-    let run = RunSpec { seed: kernel_seed(guest.run.seed, KernelId(1)), ..guest.run.clone() };
+/// The events of guest number `kernel` on the machine that it has, without a host.
+fn alone(guest: &Guest, kernel: u16) -> Vec<Event> {
+    let run = RunSpec { seed: kernel_seed(guest.run.seed, KernelId(kernel)), ..guest.run.clone() };
     let (outcome, log) = record(&run);
     outcome.unwrap();
     log.events
@@ -77,7 +80,7 @@ fn a_guest_alone_on_a_host_without_costs_runs_as_on_hardware() {
     let machine = flat(2, 499);
     let inner = RunSpec { noise: true, ..spec(machine, kernel("6.1", 2, 250), vec![pairs()]) };
     let guest = guest("vm", Platform::Arm64Kvm, &inner);
-    let want = alone(&guest);
+    let want = alone(&guest, 1);
     let (reports, log) = run(&host(flat(2, 0), "6.1", vec![], vec![guest])).unwrap();
     let found = events_of(&log.events, 1);
     let first = found.iter().zip(&want).position(|(a, b)| a != b);
@@ -90,20 +93,31 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 60, max_shrink_iters: 300, ..ProptestConfig::default() })]
 
     /// Whatever runs in it, on whatever versions: only the host's own costs and load make a difference to a guest that
-    /// cannot see its vCPUs. That includes the order of events of one instant.
+    /// cannot see its vCPUs, even in another guest. That includes the order of events of one instant.
     #[test]
     fn a_blind_guest_alone_on_a_host_without_costs_runs_as_on_hardware(
-        inner in scenario(Version::all().iter().collect()), version in any::<prop::sample::Index>(), ties in any::<bool>(),
+        inner in scenario(Version::all().iter().collect()),
+        versions in prop::array::uniform2(prop::sample::select(Version::all().iter().collect::<Vec<_>>())),
+        ties in any::<bool>(), nested in any::<bool>(),
     ) {
-        let inner = with_physics(inner);
+        let inner = with_munmaps(with_physics(inner));
         let machine = if ties { (*inner.machine).clone() } else { drawn(&inner.machine) };
         let inner = RunSpec { machine: Arc::new(machine), ..inner };
-        let guest = guest("vm", Platform::Arm64Kvm, &inner);
-        let want = alone(&guest);
+        let mut vm = guest("vm", Platform::Arm64Kvm, &inner);
         let nr_cpus = inner.machine.topology.nr_cpus() as u32;
-        let (_, log) = run(&host(flat(nr_cpus, 0), Version::all()[version.index(Version::all().len())].name, vec![], vec![guest]))
+        let outer = spec(flat(nr_cpus, 0), kernel(versions[1].name, nr_cpus as usize, 250), vec![]);
+        let outer = guest("outer", Platform::Arm64Kvm, &RunSpec { duration: inner.duration, seed: inner.seed, ..outer });
+        let number = if nested { 2 } else { 1 };
+        let want = alone(&vm, number);
+        let guests = if nested {
+            vm.host = KernelId(1);
+            vec![outer, vm]
+        } else {
+            vec![vm]
+        };
+        let (_, log) = run(&host(flat(nr_cpus, 0), versions[0].name, vec![], guests))
             .map_err(|error| TestCaseError::fail(error.to_string()))?;
-        let found = events_of(&log.events, 1);
+        let found = events_of(&log.events, number);
         let differs = found.iter().zip(&want).position(|(a, b)| a != b);
         let near = |events: &[Event]| differs.map(|i| events[i.saturating_sub(3)..=i].to_vec());
         prop_assert_eq!((near(&found), found.len()), (near(&want), want.len()));
@@ -117,22 +131,25 @@ const HINTS: [IdleHint; 3] = [IdleHint::Off, IdleHint::Vpa, IdleHint::Hcall];
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, max_shrink_iters: 300, ..ProptestConfig::default() })]
 
-    /// No checker finds anything, whatever the costs, the load and the platforms, and whenever a guest is paused, resumed or
-    /// killed; and a run is its seed's.
+    /// No checker finds anything, whatever the costs, the load and the platforms, whether the second guest is in the first one, and
+    /// whenever a guest is paused, resumed or killed; and a run is its seed's.
     #[test]
     fn every_check_holds_with_guests(
         first in scenario(Version::all().iter().collect()),
         second in scenario(Version::all().iter().collect()),
         beside in scenario(Version::all().iter().collect()),
         platforms in prop::array::uniform2(prop::sample::select(Platform::ALL.map(|(_, platform)| platform).to_vec())),
-        floating in any::<bool>(), steal in any::<bool>(), poll in 0u64..3, hint in prop::sample::select(HINTS.to_vec()), haltpoll in any::<bool>(), exit in 0u64..5000,
+        nested in any::<bool>(), floating in any::<bool>(), steal in any::<bool>(), poll in 0u64..3, hint in prop::sample::select(HINTS.to_vec()), haltpoll in any::<bool>(), exit in 0u64..5000,
         events in prop::array::uniform2(prop::collection::vec((1..200 * MSEC, prop::sample::select(ACTIONS.to_vec())), 0..4)),
     ) {
-        let [first, second, beside] = [first, second, beside].map(with_physics);
+        let [first, second, beside] = [first, second, beside].map(with_physics).map(with_munmaps);
+        let platforms = if nested { [Platform::X86Kvm; 2] } else { platforms };
         let mut events = events.into_iter();
         let guests = [("one", &first, platforms[0]), ("two", &second, platforms[1])].map(|(name, inner, platform)| {
             let mut guest = guest(name, platform, &with_exits(inner, exit));
-            let nr_cpus = beside.machine.topology.nr_cpus() as u32;
+            let inside = nested && name == "two";
+            guest.host = KernelId(u16::from(inside));
+            let nr_cpus = if inside { &first } else { &beside }.machine.topology.nr_cpus() as u32;
             for (cpu, affinity) in guest.affinity.iter_mut().enumerate() {
                 let pinned = CpuMask::from_iter([CpuId(cpu as u32 % nr_cpus)]);
                 *affinity = (!floating).then_some(pinned);
@@ -141,7 +158,7 @@ proptest! {
             guest.halt_poll_max = poll * 100_000;
             guest.events = events.next().unwrap_or_default();
             guest.events.sort_by_key(|(at, _)| *at);
-            guest.idle_hint = hint;
+            guest.idle_hint = if nested { IdleHint::Off } else { hint };
             guest.haltpoll = haltpoll;
             guest
         });
@@ -169,28 +186,31 @@ fn drawn(machine: &Machine) -> Machine {
 fn with_exits(spec: &RunSpec, exit: Nanos) -> RunSpec {
     let mut machine = (*spec.machine).clone();
     (machine.costs.vm_exit, machine.costs.idle_hint) = (Dist::Constant(exit), Dist::Constant(exit / 100));
+    machine.costs.vm_exit_nested = Dist::Constant(exit * 8);
     RunSpec { machine: Arc::new(machine), duration: 200 * MSEC, ..spec.clone() }
 }
 
-/// A guest's CPU switches only while the thread of its vCPU is on a CPU of the host.
+/// A guest's CPU switches only while the thread of its vCPU is on a CPU of its host, and that CPU executes, too.
 fn check_that_only_running_vcpus_act(log: &Record, spec: &RunSpec) -> Result<(), TestCaseError> {
-    let mut running = std::collections::BTreeSet::new();
-    let thread_of = |vm: u16, cpu: CpuId| {
-        let name = format!("{}/{}", spec.guests[usize::from(vm) - 1].name, cpu.0);
-        log.names.iter().find(|(_, known)| *known == name).map(|(pid, _)| *pid)
+    let mut running: std::collections::BTreeMap<(KernelId, i32), CpuId> = std::collections::BTreeMap::new();
+    // The host of a guest's CPU, and the thread there.
+    let thread_of = |kernel: KernelId, cpu: CpuId| {
+        let guest = &spec.guests[kernel.index() - 1];
+        let name = format!("{}/{}", guest.name, cpu.0);
+        log.names.iter().find(|(_, known)| *known == name).map(|(pid, _)| (guest.host, *pid))
     };
     for event in &log.events {
         let Kind::Switch { prev, next, .. } = event.kind else { continue };
-        if event.kernel == KernelId::FIRST {
-            running.remove(&prev);
-            running.insert(next);
-        } else {
-            let thread = thread_of(event.kernel.0, event.cpu);
-            prop_assert!(
-                thread.is_some_and(|thread| running.contains(&thread)),
-                "{event:?}: {thread:?} of {running:?}"
-            );
+        let (mut kernel, mut cpu) = (event.kernel, event.cpu);
+        while kernel != KernelId::FIRST {
+            let thread = thread_of(kernel, cpu);
+            let on = thread.and_then(|thread| running.get(&thread));
+            prop_assert!(on.is_some(), "{event:?}: {thread:?} of {running:?}");
+            let (Some((host, _)), Some(on)) = (thread, on) else { break };
+            (kernel, cpu) = (host, *on);
         }
+        running.remove(&(event.kernel, prev));
+        running.insert((event.kernel, next), event.cpu);
     }
     Ok(())
 }
@@ -356,6 +376,40 @@ fn both_idle_hints_spread_a_pair_and_only_the_hypercall_leaves_the_guest() {
     assert!(apart > 5_000 && exits(&report) < 50, "{apart} apart, {report:?}");
 }
 
+/// Two tasks on two vCPUs, on host CPUs 2 and 3, that wake each other: switches of the guest in a second. An idle host CPU needs
+/// 20 us to leave its idle state; CPUs 0 and 1 handle the escalation interrupts of powerpc and may be busy.
+fn switches_of_a_pair(platform: Platform, busy: bool, cpuidle: bool) -> usize {
+    let mut pair = ping_pong();
+    for (cpu, task) in pair.tasks.iter_mut().enumerate() {
+        task.affinity = Some(CpuMask::from_iter([CpuId(cpu as u32)]));
+    }
+    let mut inner = spec(flat(2, 300), kernel("6.12.107", 2, 250), vec![pair]);
+    let mut processor = (*inner.machine).clone();
+    processor.physics.cpuidle = cpuidle;
+    inner.machine = Arc::new(processor);
+    let mut guest = guest("vm", platform, &inner);
+    guest.affinity = [2, 3].map(|cpu| Some(CpuMask::from_iter([CpuId(cpu)]))).to_vec();
+    let mut machine = flat(4, 300);
+    machine.idle_states[0].exit = Dist::Constant(20_000);
+    let hog = |cpu| ("busy", 0, Some(cpu), vec![Op::Run(Amount::Fixed(SEC)), Op::Jump(0)]);
+    let beside = if busy { vec![tasks(vec![hog(0), hog(1)])] } else { vec![] };
+    let (_, log) = run(&host(machine, "6.12.107", beside, vec![guest])).unwrap();
+    events_of(&log.events, 1).iter().filter(|event| matches!(event.kind, Kind::Switch { .. })).count()
+}
+
+/// A ceded vCPU of KVM on POWER9 is woken by a host CPU that has to leave its own idle state first. One that snoozes needs no
+/// wakeup.
+#[test]
+fn a_ceded_vcpu_is_woken_by_the_host_cpu_of_its_escalation_interrupt() {
+    let ceded = |platform, busy| switches_of_a_pair(platform, busy, false);
+    let [idle, busy] = [false, true].map(|busy| ceded(Platform::PowerpcKvm, busy));
+    assert!(idle * 10 < busy * 8, "{idle} {busy}");
+    let [idle_powervm, busy_powervm] = [false, true].map(|busy| ceded(Platform::Powervm, busy));
+    assert!(idle_powervm * 10 > busy_powervm * 9, "{idle_powervm} {busy_powervm}");
+    let snoozing = switches_of_a_pair(Platform::PowerpcKvm, false, true);
+    assert!(snoozing > busy * 3 / 2, "{snoozing} {busy}");
+}
+
 /// With cpuidle-haltpoll a waker of a CPU that has been idle for a short time needs no interrupt, and nobody halts.
 #[test]
 fn a_guest_that_polls_before_it_halts_leaves_less_often() {
@@ -404,9 +458,14 @@ fn a_vcpu_that_loses_its_cpu_while_its_task_holds_a_spinlock_is_counted() {
     assert_eq!((preempted(vec![], true), preempted(noise(), false)), (0, 0));
 }
 
+/// The same of row 6.12.107.
+fn kernel_lock(platform: Platform, pv_spinlocks: bool, cpus: u32, ple_window: Nanos) -> [u64; 3] {
+    kernel_lock_of("6.12.107", platform, pv_spinlocks, cpus, ple_window)
+}
+
 /// Four tasks, each on a vCPU of its own, that hold a spinlock of the kernel for a third of their time: passes through it
 /// in a second, pause-loop exits, hypercalls. `cpus`: of the host, which the vCPUs share in turn.
-fn kernel_lock(platform: Platform, pv_spinlocks: bool, cpus: u32, ple_window: Nanos) -> [u64; 3] {
+fn kernel_lock_of(row: &str, platform: Platform, pv_spinlocks: bool, cpus: u32, ple_window: Nanos) -> [u64; 3] {
     let section = Section { context: SectionContext::Spinlock, might_sleep: false, every: 0 };
     let held = Op::Section { amount: Amount::Fixed(20_000), section, last: false };
     let call = [Op::Call, Op::KernelLock { object: 0, metric: 0 }, held, Op::KernelUnlock { object: 0, last: true }];
@@ -417,7 +476,7 @@ fn kernel_lock(platform: Platform, pv_spinlocks: bool, cpus: u32, ple_window: Na
     let mut processor = flat(4, 300);
     // Ten cycles, as before Skylake: a waiter halts after 131 us.
     processor.costs.cpu_relax = Dist::Constant(4);
-    let inner = spec(processor, kernel("6.12.107", 4, 250), vec![inside]);
+    let inner = spec(processor, kernel(row, 4, 250), vec![inside]);
     let mut guest = guest("vm", platform, &inner);
     guest.pv_spinlocks = pv_spinlocks;
     guest.affinity = (0..4).map(|vcpu| Some(CpuMask::from_iter([CpuId(vcpu % cpus)]))).collect();
@@ -450,6 +509,25 @@ fn a_queued_spinlock_suffers_most_where_vcpus_share_cpus() {
     assert!(test_and_set[0] > queued[0] * 2 && paravirt[0] > queued[0] * 2, "{queued:?} {test_and_set:?} {paravirt:?}");
 }
 
+/// Waiters of powerpc and s390 yield to the vCPU of the holder when it waits for a CPU, except with the spinlocks that powerpc has from
+/// 5.9 to 6.1, which are those of hardware here. Where every vCPU has a CPU, nobody yields.
+#[test]
+fn waiters_yield_to_the_vcpu_of_the_holder() {
+    let queued = kernel_lock(Platform::Arm64Kvm, false, 2, 0);
+    for (row, platform, yields) in [
+        ("5.7", Platform::PowerpcKvm, true),
+        ("6.1", Platform::PowerpcKvm, false),
+        ("6.12.107", Platform::PowerpcKvm, true),
+        ("6.12.107", Platform::Powervm, true),
+        ("6.12.107", Platform::S390, true),
+    ] {
+        let shared = kernel_lock_of(row, platform, false, 2, 0);
+        let own = kernel_lock_of(row, platform, false, 4, 0);
+        assert_eq!((shared[2] > 100, own[2]), (yields, 0), "{row} {platform:?}: {shared:?} {own:?}");
+        assert_eq!(shared[0] > queued[0] * 3 / 2, yields, "{row} {platform:?}: {shared:?} {queued:?}");
+    }
+}
+
 /// A thread that unmaps memory all the time beside two that compute, on three vCPUs that share a CPU of the host: rounds in a
 /// second, hypercalls, and the CPU time of its vCPU.
 fn unmaps(pv_tlb_flush: bool, pv_sched_yield: bool) -> [u64; 3] {
@@ -471,6 +549,27 @@ fn unmaps(pv_tlb_flush: bool, pv_sched_yield: bool) -> [u64; 3] {
     let rounds = log.events.iter().filter(|event| matches!(event.kind, Kind::Count { .. })).count() as u64;
     let hypercalls = reports[0].exits.iter().find(|(name, _)| *name == "hcall").unwrap().1;
     [rounds, hypercalls, reports[0].vcpus[0].run]
+}
+
+/// Two tasks on two vCPUs that wake each other: exits for interrupts in a second.
+fn ipi_exits(enable_apicv: bool, enable_ipiv: bool) -> u64 {
+    let inner = spec(flat(2, 300), kernel("6.12.107", 2, 250), vec![ping_pong()]);
+    let mut guest = guest("vm", Platform::X86Kvm, &inner);
+    (guest.enable_apicv, guest.enable_ipiv, guest.haltpoll) = (enable_apicv, enable_ipiv, false);
+    let busy = vec![Op::Run(Amount::Fixed(SEC)), Op::Jump(0)];
+    let busy = tasks(vec![("busy", 0, Some(0), busy.clone()), ("busy", 0, Some(1), busy)]);
+    guest.run.workloads = Arc::new(vec![ping_pong(), busy]);
+    let (reports, _) = run(&host(flat(2, 300), "6.12.107", vec![], vec![guest])).unwrap();
+    reports[0].exits.iter().find(|(name, _)| *name == "ipi").unwrap().1
+}
+
+/// An interrupt for a vCPU that runs is one exit of its sender and one of its receiver. Posted interrupts spare the second one, IPI
+/// virtualization the first.
+#[test]
+fn posted_interrupts_and_ipi_virtualization_spare_exits() {
+    let [neither, posted, both] = [(false, false), (true, false), (true, true)].map(|(a, b)| ipi_exits(a, b));
+    assert!(neither > 500 && both == 0, "{neither} {posted} {both}");
+    assert!(posted * 10 < neither * 8 && posted > 0, "{neither} {posted} {both}");
 }
 
 /// A munmap waits until the host runs the vCPUs of the process that wait for a CPU. Deferred flushes wait for none of them;

@@ -77,12 +77,18 @@ impl Platform {
         ("s390", Platform::S390),
     ];
 
-    /// Which actions of a guest cause an exit. KVM_HALT_POLL_NS_DEFAULT is 200 us on x86, 500 us on arm64, 10 us on powerpc,
-    /// 50 us on s390.
+    /// Whether its guests are partitions as PAPR defines them, which idle with cpuidle-pseries.
+    #[must_use]
+    pub const fn is_pseries(self) -> bool {
+        matches!(self, Platform::PowerpcKvm | Platform::Powervm)
+    }
+
+    /// Which actions of a guest cause an exit. KVM_HALT_POLL_NS_DEFAULT is 200 us on x86, 500 us on arm64 and 50 us on s390. The
+    /// 10 us of powerpc apply to virtual cores before POWER9; a single vCPU blocks at once (kvmhv_run_single_vcpu, 6.12).
     #[must_use]
     pub const fn costs(self) -> PlatformCosts {
         match self {
-            // Without posted interrupts. The TSC deadline timer is an MSR whose writes exit.
+            // Without posted interrupts (Guest::costs). The TSC deadline timer is an MSR whose writes exit.
             Platform::X86Kvm => PlatformCosts {
                 ipi_send_exits: true,
                 ipi_receive_exits: true,
@@ -106,11 +112,10 @@ impl Platform {
                 ipi_receive_exits: false,
                 timer_expiry_exits: false,
                 timer_program_exits: false,
-                halt_poll_max: 10 * USEC,
+                halt_poll_max: 0,
                 pause_loops_exit: false,
             },
-            // The same hardware; H_CEDE returns to the dispatcher at once.
-            Platform::Powervm => PlatformCosts { halt_poll_max: 0, ..Platform::PowerpcKvm.costs() },
+            Platform::Powervm => Platform::PowerpcKvm.costs(),
             // The machine interprets external calls (SIGP interpretation, sigpif) and the CPU's timers for a CPU that runs.
             Platform::S390 => PlatformCosts { halt_poll_max: 50 * USEC, ..Platform::PowerpcKvm.costs() },
         }

@@ -106,6 +106,8 @@ pub struct Costs {
     pub user_op: Dist,
     /// A VM exit that the host handles in the kernel, and the entry after it.
     pub vm_exit: Dist,
+    /// The same of a guest in a guest: the exit and the entry of the inner guest, with all exits of the outer one on the way.
+    pub vm_exit_nested: Dist,
     /// Visiting one vCPU in the host's walk over all of them (`idle_hint = "vpa"`).
     pub idle_hint: Dist,
     /// Flushing pages from the TLB of a CPU that another CPU interrupts for this, without the interrupt. 0: the hardware
@@ -170,6 +172,7 @@ impl Costs {
             copy_page_table,
             user_op,
             vm_exit,
+            vm_exit_nested,
             idle_hint,
             tlb_flush,
             cpu_relax,
@@ -223,6 +226,7 @@ impl Costs {
             ("copy-page-table", std::slice::from_mut(copy_page_table)),
             ("user-op", std::slice::from_mut(user_op)),
             ("vm-exit", std::slice::from_mut(vm_exit)),
+            ("vm-exit-nested", std::slice::from_mut(vm_exit_nested)),
             ("idle-hint", std::slice::from_mut(idle_hint)),
             ("tlb-flush", std::slice::from_mut(tlb_flush)),
             ("cpu-relax", std::slice::from_mut(cpu_relax)),
@@ -308,6 +312,14 @@ impl Machine {
         let halt = IdleState { name: "halt".into(), exit: Dist::Constant(0), target_residency: 0, polling: false };
         let memory = self.memory.map(|memory| Memory { node: u32::MAX, remote: u32::MAX, ..memory });
         Machine { topology, smt_rates: vec![1024], idle_states: vec![halt], memory, ..self.clone() }
+    }
+
+    /// The machine that a guest with these CPUs has in a guest whose machine is this one: its exits are nested ones.
+    #[must_use]
+    pub fn nested_guest(&self, topology: Arc<Topology>) -> Machine {
+        let mut machine = self.guest(topology);
+        machine.costs.vm_exit = machine.costs.vm_exit_nested.clone();
+        machine
     }
 
     /// Multiplies a cost, named as in machine files, the exit latency of `idle.NAME`, or what `caches` take longer than the

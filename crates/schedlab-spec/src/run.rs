@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use schedlab_model::{CpuMask, Nanos};
+use schedlab_model::{CpuMask, KernelId, Nanos};
 use schedlab_policy::KernelConfig;
 use schedlab_workload::Workload;
 
-use crate::{Cgroup, GuestAction, IdleHint, Machine, Physics, Platform};
+use crate::{Cgroup, GuestAction, IdleHint, Machine, Physics, Platform, PlatformCosts};
 
 /// Everything one run depends on.
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ pub struct RunSpec {
     pub noise: bool,
     /// Which draw breaks the ties that the kernel leaves to chance; without one they are broken by number.
     pub ties: Option<u64>,
-    /// The guests that it hosts.
+    /// The guests, those in other guests included.
     pub guests: Arc<Vec<Guest>>,
 }
 
@@ -40,6 +40,8 @@ pub struct RunSpec {
 pub struct Guest {
     /// Its name in metrics and traces.
     pub name: String,
+    /// The kernel that hosts it: 0, or that of a guest before it among [`RunSpec::guests`], whose kernels count from 1.
+    pub host: KernelId,
     /// What runs in it. Its machine has one CPU per vCPU; its duration, warm-up, seed and noise are the host's.
     pub run: RunSpec,
     /// The hypervisor and the architecture.
@@ -66,11 +68,27 @@ pub struct Guest {
     pub pv_tlb_flush: bool,
     /// The sender of an interrupt to several vCPUs yields to one that does not run (KVM_FEATURE_PV_SCHED_YIELD).
     pub pv_sched_yield: bool,
+    /// An interrupt for a vCPU that runs is posted and does not take it out of the guest (`enable_apicv` of kvm_intel).
+    pub enable_apicv: bool,
+    /// Sending an interrupt to one vCPU does not take the sender out of the guest (`enable_ipiv` of kvm_intel).
+    pub enable_ipiv: bool,
     /// What is done to it, and when, in ascending order of time.
     pub events: Vec<(Nanos, GuestAction)>,
 }
 
 impl Guest {
+    /// Which of its actions cause an exit: those of the platform, less those that its processor does without.
+    #[must_use]
+    pub fn costs(&self) -> PlatformCosts {
+        let platform = self.platform.costs();
+        PlatformCosts {
+            ipi_send_exits: platform.ipi_send_exits && !self.enable_ipiv,
+            ipi_receive_exits: platform.ipi_receive_exits && !self.enable_apicv,
+            pause_loops_exit: platform.pause_loops_exit && self.host == KernelId::FIRST,
+            ..platform
+        }
+    }
+
     /// The guest on a host whose machine has these mechanisms: it runs on the same processor.
     #[must_use]
     pub fn with_physics(mut self, physics: Physics) -> Guest {

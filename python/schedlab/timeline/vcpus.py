@@ -21,12 +21,13 @@ class VcpuSpans:
 
 
 def vcpu_spans(timeline: Timeline, lane: Lane) -> VcpuSpans | None:
-    """None for a lane of the host."""
+    """None for a lane of the host. A vCPU of a guest in a guest is on a CPU while the outer vCPU is as well."""
     guest, space, number = lane.name.rpartition(" CPU ")
     if not space:
         return None
     threads = {i for i, (_, name) in enumerate(timeline.tasks) if name == f"{guest}/{number}"}
-    stays = sorted(s for host in timeline.lanes if " CPU " not in host.name for s in host.slices if s.task in threads)
+    ran = [(host, [s for s in host.slices if s.task in threads]) for host in timeline.lanes]
+    stays = sorted(s for host, own in ran if own for s in pieces(own, vcpu_spans(timeline, host)))
     waits = [(a.end, b.start) for a, b in pairwise(stays) if a.preempted and a.end < b.start]
     if stays and stays[-1].preempted and stays[-1].end < timeline.end:
         waits.append((stays[-1].end, timeline.end))  # it never got a CPU again
@@ -39,7 +40,7 @@ def pieces(slices: list[Slice], spans: VcpuSpans | None) -> list[Slice]:
     if spans is None:
         return slices
     return [
-        s._replace(start=max(s.start, low), end=min(s.end, high))
+        s._replace(start=max(s.start, low), end=min(s.end, high), preempted=s.preempted and high >= s.end)
         for s in slices
         for low, high in spans.on
         if low < s.end and high > s.start

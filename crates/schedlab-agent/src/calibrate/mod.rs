@@ -172,7 +172,7 @@ pub fn calibrate(topology: &Topology, quick: bool, trace: bool) -> Result<Calibr
         absent.insert(key, "internal to the kernel; neither a program nor a tracepoint can measure it".to_owned());
     }
     absent.insert("copy-page-table", "fork is measured as a whole".to_owned());
-    for key in ["vm-exit", "idle-hint", "cpu-relax", "ple-window"] {
+    for key in ["vm-exit", "vm-exit-nested", "idle-hint", "cpu-relax", "ple-window"] {
         absent.insert(key, "it concerns the host of a guest, where the agent does not run".to_owned());
     }
     absent.insert("tlb-flush", "internal to the kernel; munmap is measured in a process of one thread".to_owned());

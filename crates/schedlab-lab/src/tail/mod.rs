@@ -45,9 +45,14 @@ pub struct Question {
 /// `history::SLICES`, `free::CHANGES` and `crew::CHANGES`. Time before what they keep is the part `unknown`.
 pub fn tail<W: Watch>(spec: &RunSpec, question: &Question, watch: &W) -> Result<serde_json::Value, LabError> {
     let mut reduction = Reduction::new(question, spec.warmup, spec.duration);
-    reduction.kernel("", spec.machine.topology.nr_cpus(), &plan(spec, spec));
+    reduction.kernel("", 0, spec.machine.topology.nr_cpus(), &plan(spec, spec));
     for guest in spec.guests.iter() {
-        reduction.kernel(&guest.name, guest.run.machine.topology.nr_cpus(), &plan(&guest.run, spec));
+        reduction.kernel(
+            &guest.name,
+            guest.host.index(),
+            guest.run.machine.topology.nr_cpus(),
+            &plan(&guest.run, spec),
+        );
     }
     let mut sink = Tee(Digest::default(), reduction);
     let end = if spec.guests.is_empty() {

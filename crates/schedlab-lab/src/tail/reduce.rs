@@ -34,8 +34,10 @@ pub struct Reduction {
     until: Nanos,
     kernels: Vec<Kernel>,
     names: Names,
-    /// The guest, and the CPU of it, that a task of the host executes.
-    vcpus: BTreeMap<Pid, (usize, usize)>,
+    /// Which kernel hosts each of them.
+    hosts: Vec<usize>,
+    /// The guest, and the CPU of it, that a task of its host executes.
+    vcpus: BTreeMap<(usize, Pid), (usize, usize)>,
     bands: Vec<Band>,
     tenths: [(u64, u128); 10],
     slowest: Vec<Slow>,
@@ -52,6 +54,7 @@ impl Reduction {
             from,
             until,
             kernels: Vec::new(),
+            hosts: Vec::new(),
             names: Names::new(),
             vcpus: BTreeMap::new(),
             bands: question.bands.iter().map(|_| Band::default()).collect(),
@@ -62,8 +65,9 @@ impl Reduction {
         }
     }
 
-    /// One more kernel; "" is the host, which comes first.
-    pub fn kernel(&mut self, name: &str, cpus: usize, plan: &Plan) {
+    /// One more kernel, hosted by the kernel of that number; "" is that of the machine, which comes first.
+    pub fn kernel(&mut self, name: &str, host: usize, cpus: usize, plan: &Plan) {
+        self.hosts.push(host);
         // The host's wakeups are called so without a prefix, those of a guest with its name.
         let wakeups = if name.is_empty() { WAKEUP_LATENCY.to_owned() } else { format!("{name}.{WAKEUP_LATENCY}") };
         if self.question.metric == wakeups {
@@ -131,9 +135,9 @@ impl Reduction {
     }
 
     fn divide(&self, at: Nanos, kernel: usize, pid: Pid, ns: Nanos, queued: Nanos) -> Account {
-        let own = |(thread, (guest, vcpu)): (&Pid, &(usize, usize))| (*guest == kernel).then_some((*vcpu, *thread));
-        let threads: BTreeMap<usize, Pid> = self.vcpus.iter().filter_map(own).collect();
-        let host = Host { kernel: &self.kernels[0], threads };
+        let own = self.vcpus.iter().filter(|(_, (guest, _))| *guest == kernel);
+        let threads: BTreeMap<usize, Pid> = own.map(|((_, thread), (_, vcpu))| (*vcpu, *thread)).collect();
+        let host = Host { kernel: &self.kernels[self.hosts[kernel]], threads };
         self.kernels[kernel].divide(at, pid, ns, queued, (kernel != 0).then_some(&host))
     }
 
@@ -177,10 +181,9 @@ impl Sink for Reduction {
     }
 
     fn name(&mut self, kernel: KernelId, pid: Pid, name: &str) {
-        if kernel.index() == 0 {
-            if let Some(vcpu) = vcpu_of(name, &self.kernels) {
-                self.vcpus.insert(pid, vcpu);
-            }
+        let host = kernel.index();
+        if let Some(vcpu) = vcpu_of(name, &self.kernels).filter(|(guest, _)| self.hosts[*guest] == host) {
+            self.vcpus.insert((host, pid), vcpu);
         }
         let program = self.names.program(name);
         self.kernels[kernel.index()].rename(pid, program);

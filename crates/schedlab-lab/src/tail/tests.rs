@@ -32,7 +32,7 @@ fn plan() -> Plan {
 fn reduction(metric: &str, cpus: usize) -> Reduction {
     let question = Question { metric: metric.into(), bands: vec![(0, 10_000)] };
     let mut reduction = Reduction::new(&question, 0, 1_000);
-    reduction.kernel("", cpus, &plan());
+    reduction.kernel("", 0, cpus, &plan());
     for (pid, name) in [(WEB, "web"), (HOG, "hog")] {
         reduction.name(KernelId::FIRST, pid, name);
     }
@@ -145,8 +145,8 @@ fn an_interrupt_that_wakes_is_not_the_task_it_interrupts() {
 fn a_vcpu_without_a_cpu_is_time_stolen() {
     let question = Question { metric: "web.latency".into(), bands: vec![(0, 10_000)] };
     let mut reduction = Reduction::new(&question, 0, 1_000);
-    reduction.kernel("", 1, &Plan::default());
-    reduction.kernel("vm", 1, &plan());
+    reduction.kernel("", 0, 1, &Plan::default());
+    reduction.kernel("vm", 0, 1, &plan());
     reduction.name(KernelId(0), 9, "vm/0");
     reduction.name(KernelId(0), HOG, "hog");
     let in_guest = |event: Event| Event { kernel: KernelId(1), ..event };
@@ -172,8 +172,8 @@ fn a_vcpu_without_a_cpu_is_time_stolen() {
 fn a_timer_that_a_vcpu_handles_late_is_time_stolen() {
     let question = Question { metric: "web.latency".into(), bands: vec![(0, 10_000)] };
     let mut reduction = Reduction::new(&question, 0, 1_000);
-    reduction.kernel("", 1, &Plan::default());
-    reduction.kernel("vm", 1, &plan());
+    reduction.kernel("", 0, 1, &Plan::default());
+    reduction.kernel("vm", 0, 1, &plan());
     reduction.name(KernelId(0), 9, "vm/0");
     reduction.name(KernelId(0), HOG, "hog");
     let in_guest = |event: Event| Event { kernel: KernelId(1), ..event };

@@ -89,11 +89,19 @@ impl Lanes {
 
     /// A vCPU gains or loses a CPU of the host: the task on it continues, or its slice ends for now.
     pub fn granted(&mut self, shared: &mut Shared, now: Nanos, cpu: usize, runs: bool) {
-        if self.cpus[cpu].granted && !runs {
+        if self.cpus[cpu].granted == runs {
+            return;
+        }
+        if !runs {
             self.end_slice(shared, now, cpu, false);
         }
         let state = &mut self.cpus[cpu];
         (state.granted, state.since) = (runs, now);
+    }
+
+    /// Whether the vCPU has a CPU.
+    pub fn is_granted(&self, cpu: usize) -> bool {
+        self.cpus[cpu].granted
     }
 
     pub fn name(&mut self, shared: &mut Shared, pid: Pid, name: &str) {

@@ -33,9 +33,14 @@ pub fn timeline<W: Watch>(
     watch: &W,
 ) -> Result<serde_json::Value, LabError> {
     let mut reduction = Reduction::new(spec.warmup, around);
-    reduction.kernel("", spec.machine.topology.nr_cpus(), &plan(spec, spec));
+    reduction.kernel("", 0, spec.machine.topology.nr_cpus(), &plan(spec, spec));
     for guest in spec.guests.iter() {
-        reduction.kernel(&guest.name, guest.run.machine.topology.nr_cpus(), &plan(&guest.run, spec));
+        reduction.kernel(
+            &guest.name,
+            guest.host.index(),
+            guest.run.machine.topology.nr_cpus(),
+            &plan(&guest.run, spec),
+        );
     }
     let mut sink = Tee(Digest::default(), reduction);
     if spec.guests.is_empty() {

@@ -24,6 +24,17 @@ pub enum YieldCount {
     OddUnlessIdle,
 }
 
+/// How a guest of powerpc waits for a spinlock of its kernel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PowerpcSpinlocks {
+    /// `simple_spinlock.h`: the first waiter that executes gets the lock; waiters yield to the holder.
+    Simple,
+    /// The queued spinlocks of all architectures; their waiters yield to no vCPU in particular, which KVM ignores.
+    Generic,
+    /// `arch/powerpc/lib/qspinlock.c`: a queue that may be overtaken; waiters yield to the holder.
+    Own,
+}
+
 /// What a kernel does as a host or as a guest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Paravirt {
@@ -44,6 +55,10 @@ pub struct Paravirt {
     pub yields_to_busy: bool,
     /// As an x86 host: it does not yield where only the sender runs (`single_task_running`).
     pub yields_only_if_shared: bool,
+    /// As a powerpc guest.
+    pub powerpc_spinlocks: PowerpcSpinlocks,
+    /// As an x86 host: it can let vCPUs send interrupts without an exit (`enable_ipiv` of kvm_intel).
+    pub ipiv: bool,
 }
 
 const PREEMPTED_BYTE: &[Change<PreemptedByte>] = &[
@@ -60,8 +75,10 @@ const YIELD_COUNT: &[Change<YieldCount>] = &[Change {
     value: YieldCount::OddUnlessIdle,
 }];
 
-const HALT_POLL_SHRINK: &[Change<u64>] =
-    &[Change { when: when!(from "6.12" unverified "0 in 6.6, 2 in 6.12.107 and 7.2"), value: 2 }];
+const HALT_POLL_SHRINK: &[Change<u64>] = &[Change {
+    when: when!(from "6.11" unverified "0 in 6.6, 2 in 6.12.107 and 7.2; the release is from memory"),
+    value: 2,
+}];
 
 const HALTPOLL: &[Change<bool>] = &[Change { when: when!(from "5.4" by "2cffe9f6b96f"), value: true }];
 
@@ -79,6 +96,22 @@ const YIELDS_TO_BUSY: &[Change<bool>] =
 const YIELDS_ONLY_IF_SHARED: &[Change<bool>] =
     &[Change { when: when!(from "5.14" unverified "in 6.12.117; posted in spring 2021"), value: true }];
 
+const POWERPC_SPINLOCKS: &[Change<PowerpcSpinlocks>] = &[
+    Change {
+        when: when!(from "5.9" unverified "from memory; in 6.1.192 (the default of PPC_BOOK3S_64)"),
+        value: PowerpcSpinlocks::Generic,
+    },
+    Change {
+        when: when!(from "6.2" unverified "from memory; absent from 6.1.192, in 6.12.117"),
+        value: PowerpcSpinlocks::Own,
+    },
+];
+
+const IPIV: &[Change<bool>] = &[Change {
+    when: when!(from "6.0" unverified "posted in April 2022, in 6.1.192; absent from 5.15.135"),
+    value: true,
+}];
+
 impl Paravirt {
     pub(crate) const fn at(release: Release) -> Paravirt {
         Paravirt {
@@ -90,6 +123,8 @@ impl Paravirt {
             sched_yield: value_at(false, SCHED_YIELD, release),
             yields_to_busy: value_at(false, YIELDS_TO_BUSY, release),
             yields_only_if_shared: value_at(false, YIELDS_ONLY_IF_SHARED, release),
+            powerpc_spinlocks: value_at(PowerpcSpinlocks::Simple, POWERPC_SPINLOCKS, release),
+            ipiv: value_at(false, IPIV, release),
         }
     }
 }

@@ -57,6 +57,7 @@ pub const COSTS: Section = Section {
         key("copy-page-table", "cost", "", "fork: each 4 KiB page whose page-table entry is copied"),
         key("user-op", "cost", "", "a user-mode atomic operation or clock read"),
         key("vm-exit", "cost", "0ns", "a VM exit that the host's kernel handles, and the entry after it"),
+        key("vm-exit-nested", "cost", "0ns", "the same of a guest in a guest, with the exits of the outer guest on the way"),
         key("idle-hint", "cost", "0ns", "visiting one vCPU in the host's walk over all vCPUs (idle_hint = \"vpa\")"),
         key("tlb-flush", "cost", "0ns", "munmap by a thread: flushing the TLB of each other CPU that runs the process, without the interrupt; 0: the hardware broadcasts flushes"),
         key("cpu-relax", "cost", "0ns", "one iteration of the spin loop of a guest's kernel; 0: its waiters never halt"),

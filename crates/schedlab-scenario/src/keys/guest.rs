@@ -8,6 +8,7 @@ pub const GUEST: Section = Section {
     keys: &[
         key("name", "word", "", "its name in tables"),
         key("count", "1 to 1000", "1", "how many such guests; each has workloads of its own"),
+        key("in", "guest", "", "the [[guest]] above that hosts it; without one it is a guest of the machine"),
         key("vcpus", "1 to 1024", "the topology's", "number of its CPUs; without a topology they share one cache"),
         key("topology", "table", "", "its CPUs as it sees them: counts as in [topology]"),
         key(
@@ -16,18 +17,23 @@ pub const GUEST: Section = Section {
             "",
             "hypervisor and architecture",
         ),
-        key("kernel", "version", "the variant's", "its kernel"),
+        key("kernel", "version", "its host's", "its kernel"),
         key("features", "table of booleans", "the kernel's", "its scheduler features, and VCPU_IS_PREEMPTED"),
         key("knobs", "table", "the kernel's", "its tunables"),
         key("hz", "100, 250, 300 or 1000", "the machine's", "its timer frequency"),
         key("preempt", "none, full or lazy", "the kernel's", "its preemption model"),
-        key("cpus", "CPU list", "all", "CPUs of the host that its vCPUs may use"),
+        key("cpus", "CPU list", "all", "CPUs of its host that its vCPUs may use"),
         key("pinned", "boolean", "false", "pin each vCPU to one of these CPUs, in their order"),
         key("cgroup", "path", "the root", "control group of the host for its vCPUs, declared by a [[cgroup]]"),
         key("nice", "-20 to 19", "0", "nice value of its vCPUs"),
         key("idle_hint", "off, vpa or hcall", "off", "how the host tells it which ceded vCPUs could run immediately"),
         key("paravirt_time_accounting", "boolean", "false", "leave stolen time out of its tasks' clocks"),
-        key("halt_poll_ns", "duration", "the platform's", "longest time for which the host polls for a halted vCPU"),
+        key(
+            "halt_poll_ns",
+            "duration",
+            "the platform's",
+            "longest time for which the host polls for a halted vCPU; refused for powerpc-kvm",
+        ),
         key(
             "haltpoll",
             "boolean",
@@ -47,6 +53,8 @@ pub const GUEST: Section = Section {
             "true on x86-kvm from 5.3 on",
             "after an IPI to several vCPUs, yield to one that does not run",
         ),
+        key("enable_apicv", "boolean", "false", "x86-kvm: interrupts are posted to a vCPU that runs, without an exit"),
+        key("enable_ipiv", "boolean", "false", "x86-kvm: a vCPU sends an interrupt to another one without an exit"),
         key("events", "tables", "none", "when it is paused, resumed and killed"),
     ],
 };
@@ -82,6 +90,8 @@ pub const VARIANT_GUEST: Section = Section {
             "the guest's",
             "after an IPI to several vCPUs, yield to one that does not run",
         ),
+        key("enable_apicv", "boolean", "the guest's", "interrupts are posted to a vCPU that runs"),
+        key("enable_ipiv", "boolean", "the guest's", "a vCPU sends an interrupt without an exit"),
         key("events", "tables", "the guest's", "when it is paused, resumed and killed"),
     ],
 };

@@ -66,6 +66,7 @@ pub(super) fn read(machine: &Table, base: Option<&Costs>, sources: &mut Sources)
         copy_page_table: reader.one("copy-page-table", |c| &c.copy_page_table)?,
         user_op: reader.one("user-op", |c| &c.user_op)?,
         vm_exit: reader.part("vm-exit", |c| &c.vm_exit)?,
+        vm_exit_nested: reader.part("vm-exit-nested", |c| &c.vm_exit_nested)?,
         idle_hint: reader.part("idle-hint", |c| &c.idle_hint)?,
         tlb_flush: reader.part("tlb-flush", |c| &c.tlb_flush)?,
         cpu_relax: reader.part("cpu-relax", |c| &c.cpu_relax)?,

@@ -1,12 +1,13 @@
 //! What reaches a CPU from outside its task besides the tick: timers, inter-processor interrupts, the end of an idle state.
 
-use schedlab_model::CpuId;
+use schedlab_model::{rarely, CpuId};
 use schedlab_trace::Sink;
 
 use super::balance::apply_moves;
 use super::entry::irqentry_exit;
 use super::hrtimer::hrtimer_run_queues;
 use super::idle::{enter_idle_state, wake_idle_cpu};
+use super::percpu::WakesVcpus;
 use super::rseq::expire;
 use super::segment::mark;
 use super::speed::hold_interrupt;
@@ -85,6 +86,11 @@ pub fn on_idle_exit<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &m
     if c.hrtimers.peek().is_some_and(|timer| timer.0.hard <= run.now) {
         machine.charge_irq(cpu);
         hrtimer_run_queues(run, machine, kernel, cpu);
+    }
+    if rarely(kernel.cpus[cpu.index()].wakes_vcpus == WakesVcpus::Pending) {
+        machine.charge_irq(cpu);
+        kernel.cpus[cpu.index()].wakes_vcpus = WakesVcpus::Handled;
+        run.touch(kernel.id, cpu);
     }
     if std::mem::take(&mut kernel.cpus[cpu.index()].idle_tick) {
         finish_idle_tick(run, machine, kernel, cpu);

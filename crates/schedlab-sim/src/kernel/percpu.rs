@@ -13,6 +13,17 @@ use super::tlb_flush::TlbFlush;
 
 pub use schedlab_policy::procedure::Leaving;
 
+/// The state of an interrupt of a host's CPU that wakes threads of vCPUs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WakesVcpus {
+    /// There is none.
+    None,
+    /// It is pending: the CPU is in an idle state, or is a vCPU that does not execute.
+    Pending,
+    /// It is being handled.
+    Handled,
+}
+
 /// A timer pending on a CPU: it may fire from `soft` on and must by `hard` (hrtimer range).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct HrTimer {
@@ -88,6 +99,8 @@ pub struct PerCpu {
     pub idle_tick: bool,
     /// Interrupts that came while the CPU's rate was 0, one bit per kind of event source.
     pub held_interrupts: u16,
+    /// An interrupt of a CPU whose kernel hosts guests, which wakes threads of vCPUs.
+    pub wakes_vcpus: WakesVcpus,
     /// Its vCPU waits for a CPU of the host.
     pub vcpu_waits: bool,
     /// What was left of leaving the idle state when its rate became 0.
@@ -134,6 +147,7 @@ impl PerCpu {
             nohz_kicked: false,
             idle_tick: false,
             held_interrupts: 0,
+            wakes_vcpus: WakesVcpus::None,
             vcpu_waits: false,
             held_idle_exit: None,
             in_flight: None,

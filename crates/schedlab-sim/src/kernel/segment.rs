@@ -82,6 +82,16 @@ fn special_end<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Ke
     }
 }
 
+/// Tasks that spin for a spinlock of the kernel look at it: the vCPU of its holder may have lost its CPU.
+pub fn spinners_look<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &Kernel) {
+    for cpu in (0..machine.cpus.len() as u32).map(CpuId) {
+        let c = &machine.cpus[cpu.index()];
+        if c.rate > 0 && c.activity == Activity::Busy && c.segment.mode == Mode::LockSpin {
+            poll_lock(run, machine, kernel, cpu);
+        }
+    }
+}
+
 /// A spinning task looks at its lock again as soon as its overhead is spent.
 pub fn poll_lock<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &Kernel, cpu: CpuId) {
     let c = &mut machine.cpus[cpu.index()];

@@ -44,6 +44,9 @@ pub fn set_speed<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut 
 /// The segment has no end until the rate is back.
 fn stop<S: Sink>(run: &mut Run<S>, machine: &Machine, kernel: &mut Kernel, cpu: CpuId) {
     run.cancel(kernel.id, Source::Segment, cpu);
+    if kernel.is_host {
+        run.touch(kernel.id, cpu);
+    }
     if machine.exits.is_some() {
         run.cancel(kernel.id, Source::Halt, cpu);
     }
@@ -58,6 +61,9 @@ fn resume<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel,
         run.set_event(kernel.id, Source::IdleExit, cpu, run.now + left);
     }
     release_interrupts(run, kernel, cpu);
+    if kernel.is_host {
+        run.touch(kernel.id, cpu);
+    }
     let c = &machine.cpus[cpu.index()];
     match c.activity {
         Activity::Busy if c.segment.mode.polls_lock() => poll_lock(run, machine, kernel, cpu),

@@ -11,6 +11,9 @@ pub enum Spinlocks {
     TestAndSet,
     /// `__pv_queued_spin_lock_slowpath`: waiters that have spun for long halt until they are kicked. A guest of KVM on x86.
     Paravirt,
+    /// `queued_spin_lock_slowpath` of powerpc from 6.2 on: a queue that tasks which are not in it may overtake until its first
+    /// waiter has spun for long.
+    Overtaken,
     /// rt: waiters sleep. Neither the boost of the holder nor the time that a waiter spins for a running one is modelled.
     Sleeping,
 }

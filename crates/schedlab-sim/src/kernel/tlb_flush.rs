@@ -24,7 +24,7 @@ impl TlbFlush {
     }
 }
 
-/// Features of a guest's kernel for vCPUs that do not run. All off on hardware.
+/// What a guest's kernel does for vCPUs that do not run. Nothing on hardware.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct PvCalls {
     /// One hypercall sends an interrupt to many CPUs (KVM_HC_SEND_IPI).
@@ -35,4 +35,6 @@ pub struct PvCalls {
     pub sched_yield: bool,
     /// Only to one that is not idle.
     pub yields_to_busy: bool,
+    /// A waiter for a spinlock yields to the vCPU that holds it, if that waits for a CPU (H_CONFER, diagnose 0x9c).
+    pub spinner_yields: bool,
 }

@@ -3,6 +3,7 @@
 use schedlab_model::{CpuId, Nanos};
 use schedlab_spec::PlatformCosts;
 
+use super::cost::{CostTable, CostTables, Dice};
 use super::exits::Exit;
 use super::state::Machine;
 
@@ -62,6 +63,21 @@ impl Machine {
 
     /// The time of an exit that the hypervisor charges to its own CPU.
     pub fn draw_exit(&mut self, cpu: CpuId) -> Nanos {
-        self.costs.vm_exit.draw_any(&mut self.cpus[cpu.index()].dice)
+        let dice = &mut self.cpus[cpu.index()].dice;
+        hosted_exit(&self.costs, self.exits.is_some()).draw_any(dice)
+    }
+
+    /// Half of such an exit: the entry of the guest, by a thread.
+    pub fn draw_entry(&self, dice: &mut Dice) -> Nanos {
+        hosted_exit(&self.costs, self.exits.is_some()).draw_any(dice) / 2
+    }
+}
+
+/// An exit of a guest of this machine. If the machine is that of a guest itself, it is one of a guest in a guest.
+fn hosted_exit(costs: &CostTables, is_guest: bool) -> &CostTable {
+    if is_guest {
+        &costs.vm_exit_nested
+    } else {
+        &costs.vm_exit
     }
 }

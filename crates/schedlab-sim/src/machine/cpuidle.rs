@@ -1,6 +1,7 @@
-//! `cpuidle`: the menu governor of every CPU, and the state that the threads of a core reach together.
+//! `cpuidle`: the governor of every CPU, and the state that the threads of a core reach together.
 
 use schedlab_model::{CpuId, Nanos, USEC};
+use schedlab_policy::MenuRules;
 use schedlab_spec::{IdleState, RunSpec};
 
 use super::haltpoll::Haltpoll;
@@ -18,6 +19,8 @@ pub struct Cpuidle {
     poll_time: Nanos,
     /// Whether the wakeup under way comes from the CPU's tick.
     pub ticked: Vec<bool>,
+    /// Until when each CPU of a guest polls, while it does.
+    pub polls_until: Vec<Option<Nanos>>,
 }
 
 /// The governor of each CPU.
@@ -43,6 +46,7 @@ impl Cpuidle {
             tick,
             poll_time: poll_time(&machine.idle_states, tick),
             ticked: vec![false; nr_cpus],
+            polls_until: vec![None; nr_cpus],
         }))
     }
 }
@@ -56,6 +60,22 @@ impl Cpuidle {
             tick: 0,
             poll_time: 0,
             ticked: vec![false; nr_cpus],
+            polls_until: vec![None; nr_cpus],
+        })
+    }
+
+    /// The states of a shared partition (`shared_states` of drivers/cpuidle/cpuidle-pseries.c, 6.1.192) under the menu governor: snooze,
+    /// a loop that ends after the target residency of the other state, and H_CEDE.
+    pub fn pseries(rules: MenuRules, tick: Nanos, nr_cpus: usize) -> Box<Cpuidle> {
+        let snooze = State { target_residency: 0, exit_latency: 0, polling: true };
+        let cede = State { target_residency: 100 * USEC, exit_latency: 10 * USEC, polling: false };
+        Box::new(Cpuidle {
+            poll_time: cede.target_residency,
+            states: vec![snooze, cede],
+            governors: Governors::Menu(vec![Menu::new(rules); nr_cpus]),
+            tick,
+            ticked: vec![false; nr_cpus],
+            polls_until: vec![None; nr_cpus],
         })
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use schedlab_model::{CpuId, Nanos};
-use schedlab_policy::Paravirt;
+use schedlab_policy::{MenuRules, Paravirt};
 use schedlab_spec::{IdleState, Machine as Preset};
 use schedlab_workload::Dist;
 
@@ -55,9 +55,7 @@ impl Machine {
         c.idle_state = choice.state;
         let polls = cpuidle.states[choice.state].polling;
         let polls_until = polls.then(|| c.idle_from.max(now).saturating_add(poll_time));
-        if let Governors::Haltpoll(governors) = &mut cpuidle.governors {
-            governors[cpu.index()].until = polls_until;
-        }
+        cpuidle.polls_until[cpu.index()] = polls_until;
         Entered { stops_tick: choice.stops_tick, polls_until }
     }
 
@@ -66,38 +64,41 @@ impl Machine {
         let c = &mut self.cpus[cpu.index()];
         c.progress(now);
         let (state, residency) = (c.idle_state, now.saturating_sub(c.idle_from));
-        match self.cpuidle.as_deref_mut().map(|cpuidle| &mut cpuidle.governors) {
-            Some(Governors::Menu(menus)) => menus[cpu.index()].reflect(state, residency, Woken::Limit),
-            Some(Governors::Haltpoll(governors)) => governors[cpu.index()].polled(true),
-            None => {}
+        let Some(cpuidle) = self.cpuidle.as_deref_mut() else { return };
+        cpuidle.polls_until[cpu.index()] = None;
+        match &mut cpuidle.governors {
+            Governors::Menu(menus) => menus[cpu.index()].reflect(state, residency, Woken::Limit),
+            Governors::Haltpoll(governors) => governors[cpu.index()].polled(true),
         }
     }
 
     /// Until when the idle CPU of a guest polls before it halts.
     pub fn polls_until(&self, cpu: CpuId) -> Option<Nanos> {
-        match &self.cpuidle.as_ref()?.governors {
-            Governors::Haltpoll(governors) => governors[cpu.index()].until,
-            Governors::Menu(_) => None,
-        }
+        self.cpuidle.as_ref()?.polls_until[cpu.index()]
     }
 
     /// The CPU executes again after an idle state: a guest's clock goes on until then, whatever its host did meanwhile.
     #[inline]
     pub fn idle_exited(&mut self, cpu: CpuId, now: Nanos) {
-        if let Some(Cpuidle { governors: Governors::Haltpoll(governors), .. }) = self.cpuidle.as_deref_mut() {
+        if let Some(cpuidle) = self.cpuidle.as_deref_mut().filter(|_| self.exits.is_some()) {
             let c = &self.cpus[cpu.index()];
-            let governor = &mut governors[cpu.index()];
-            match self.preset.idle_states[c.idle_state].polling {
-                true => governor.polled(false),
-                false => governor.halted(now.saturating_sub(c.idle_from)),
+            let length = now.saturating_sub(c.idle_from);
+            cpuidle.polls_until[cpu.index()] = None;
+            let woken = if std::mem::take(&mut cpuidle.ticked[cpu.index()]) { Woken::Tick } else { Woken::Event };
+            match &mut cpuidle.governors {
+                Governors::Menu(menus) => menus[cpu.index()].reflect(c.idle_state, length, woken),
+                Governors::Haltpoll(governors) if self.preset.idle_states[c.idle_state].polling => {
+                    governors[cpu.index()].polled(false);
+                }
+                Governors::Haltpoll(governors) => governors[cpu.index()].halted(length),
             }
         }
     }
 
-    /// The CPU leaves its state after `slept`, which takes `exit`.
+    /// The CPU leaves its state after `slept`, which takes `exit`. On a guest's CPU only its execution ends the stay.
     pub(super) fn cpuidle_reflect(&mut self, cpu: CpuId, slept: Nanos, exit: Nanos) {
         let state = self.cpus[cpu.index()].idle_state;
-        if let Some(cpuidle) = &mut self.cpuidle {
+        if let Some(cpuidle) = self.cpuidle.as_deref_mut().filter(|_| self.exits.is_none()) {
             let ticked = std::mem::take(&mut cpuidle.ticked[cpu.index()]);
             let woken = if ticked { Woken::Tick } else { Woken::Event };
             if let Governors::Menu(menus) = &mut cpuidle.governors {
@@ -130,14 +131,25 @@ impl Machine {
         others.map(allows).min().map_or(asked, |least| least.min(asked))
     }
 
-    /// The idle CPUs of this guest poll before they halt.
+    /// The idle CPUs of this guest poll before they halt (cpuidle-haltpoll).
     pub fn poll_before_halt(&mut self, rules: Paravirt) {
+        let governor = Haltpoll::new(rules);
+        self.choose_in_guest(|states, nr_cpus| Cpuidle::haltpoll(states, governor, nr_cpus));
+    }
+
+    /// The idle CPUs of this guest snooze or cede (cpuidle-pseries), as the menu governor of their kernel chooses.
+    pub fn snooze_or_cede(&mut self, rules: MenuRules, tick: Nanos) {
+        self.choose_in_guest(|_, nr_cpus| Cpuidle::pseries(rules, tick, nr_cpus));
+    }
+
+    /// An idle CPU of this guest polls or halts.
+    fn choose_in_guest(&mut self, cpuidle: impl FnOnce(&[IdleState], usize) -> Box<Cpuidle>) {
         let poll = IdleState { name: "poll".into(), exit: Dist::Constant(0), target_residency: 0, polling: true };
         let idle_states: Vec<IdleState> =
             std::iter::once(poll).chain(self.preset.idle_states.iter().take(1).cloned()).collect();
         self.idle_exits = idle_states.iter().map(|state| CostTable::new(&state.exit, false)).collect();
         self.idle_allowed = idle_states.len();
-        self.cpuidle = Some(Cpuidle::haltpoll(&idle_states, Haltpoll::new(rules), self.cpus.len()));
+        self.cpuidle = Some(cpuidle(&idle_states, self.cpus.len()));
         self.cpus.iter_mut().for_each(|cpu| cpu.idle_state = HALT);
         self.preset = Arc::new(Preset { idle_states, ..Preset::clone(&self.preset) });
     }

@@ -32,14 +32,12 @@ pub struct Haltpoll {
     to_the_limit: bool,
     /// A window that shrinks below its first value becomes 0.
     resets: bool,
-    /// Until when the CPU polls, while it does.
-    pub until: Option<Nanos>,
 }
 
 impl Haltpoll {
     /// `haltpoll_enable_device`: the first idle period is a halt.
     pub fn new(rules: Paravirt) -> Self {
-        Haltpoll { window: 0, last: POLL, to_the_limit: false, resets: rules.haltpoll_resets, until: None }
+        Haltpoll { window: 0, last: POLL, to_the_limit: false, resets: rules.haltpoll_resets }
     }
 
     /// `haltpoll_select`, and the window.
@@ -50,7 +48,7 @@ impl Haltpoll {
 
     /// The CPU has polled, to the end of the window or until it was woken.
     pub fn polled(&mut self, to_the_limit: bool) {
-        (self.last, self.to_the_limit, self.until) = (POLL, to_the_limit, None);
+        (self.last, self.to_the_limit) = (POLL, to_the_limit);
     }
 
     /// `adjust_poll_limit` after a halt of this length.

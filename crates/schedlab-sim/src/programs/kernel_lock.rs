@@ -2,7 +2,8 @@
 //!
 //! Preemption is disabled from the moment at which a task wants the lock until it has released it, so a waiter is the current
 //! task of its CPU; in a guest the CPU itself may not be executed. Follows queued_spin_lock_slowpath, virt_spin_lock and
-//! kernel/locking/qspinlock_paravirt.h of 6.12.117, which tests the lock as 5.4 does. The transfer of the lock's line between CPUs
+//! kernel/locking/qspinlock_paravirt.h of 6.12.117, which tests the lock as 5.4 does; for powerpc arch/powerpc/lib/qspinlock.c and
+//! simple_spinlock.h, for s390 arch_spin_lock_classic of 6.12. The transfer of the lock's line between CPUs
 //! is not charged.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
@@ -21,6 +22,10 @@ use crate::run::Source;
 const FOREVER: u64 = 1 << 60;
 /// `SPIN_THRESHOLD`: looks at the lock before a waiter halts.
 const SPIN_THRESHOLD: Nanos = 1 << 15;
+/// `head_spins` of powerpc: looks at the lock before the first waiter forbids others to overtake it.
+const HEAD_SPINS: Nanos = 1 << 8;
+/// `pv_sleepy_lock_factor`: by how much longer it spins if it has seen the holder's vCPU wait for a CPU.
+const SLEEPY: Nanos = 256;
 /// A waiter that is not the first checks its predecessor's state once in this many iterations (`PV_PREV_CHECK_MASK` + 1).
 const PREV_CHECK: Nanos = 256;
 
@@ -34,6 +39,9 @@ pub fn begin_kernel_lock<S: Sink>(x: &mut Running<S>, object: u32) -> Next {
     x.position().spun = 0;
     if let Some(lock) = lock_of(x, object) {
         lock.arrive(kind, task);
+    }
+    if x.kernel.pv_calls.spinner_yields {
+        yield_to_preempted(x, object);
     }
     wait(x, object)
 }
@@ -51,8 +59,13 @@ pub fn kernel_lock<S: Sink>(x: &mut Running<S>, object: u32, metric: u16) -> Nex
         x.kernel.emit(x.run, x.cpu, Kind::Sample { pid, metric, value });
         return Next::Done;
     }
-    if let Some(lock) = lock_of(x, object).filter(|lock| lock.is_first(task)) {
-        lock.first_spins();
+    if x.kernel.spinlocks != Spinlocks::Overtaken || x.machine.cpu_relax == 0 {
+        if let Some(lock) = lock_of(x, object).filter(|lock| lock.is_first(task)) {
+            lock.first_spins();
+        }
+    }
+    if x.kernel.pv_calls.spinner_yields {
+        yield_to_preempted(x, object);
     }
     if mode == Mode::LockSpin && left > 0 {
         return Next::Stop;
@@ -60,7 +73,12 @@ pub fn kernel_lock<S: Sink>(x: &mut Running<S>, object: u32, metric: u16) -> Nex
     x.position().spun += spun;
     let Some(waiter) = waiter(x, object) else { return wait(x, object) };
     waiter.spun = if mode == Mode::PvWait { 0 } else { waiter.spun + spun };
-    let (spun, queued) = (waiter.spun, waiter.queued);
+    let (spun, queued, sleepy) = (waiter.spun, waiter.queued, waiter.sleepy);
+    if x.kernel.spinlocks == Spinlocks::Overtaken && spun >= head_spins(x.machine.cpu_relax, sleepy) {
+        if let Some(lock) = lock_of(x, object).filter(|lock| lock.is_first(task)) {
+            lock.first_spins();
+        }
+    }
     x.kernel.cpus[x.cpu.index()].pv_kicked = false;
     let halts = x.kernel.spinlocks == Spinlocks::Paravirt && x.machine.cpu_relax > 0;
     if halts && queued && mode == Mode::LockSpin {
@@ -95,6 +113,7 @@ pub fn kernel_unlock<S: Sink>(x: &mut Running<S>, object: u32) {
                 continue;
             }
             Spinlocks::TestAndSet if !looks => continue,
+            Spinlocks::Overtaken if !looks && !lock_of(x, object).is_some_and(|lock| lock.must_queue()) => continue,
             Spinlocks::Paravirt if !looks && !lock_of(x, object).is_some_and(|lock| lock.is_first(next)) => continue,
             // From now on it is the owner, wherever its CPU is.
             _ => {}
@@ -119,7 +138,12 @@ fn take<S: Sink>(x: &mut Running<S>, object: u32) -> bool {
     if !lock.take(task) {
         return true;
     }
-    let Some(first) = lock.queue.front().map(|waiter| waiter.task) else { return true };
+    let Some(waiter) = lock.queue.front_mut() else { return true };
+    let first = waiter.task;
+    if kind == Spinlocks::Overtaken {
+        waiter.spun = 0;
+        return true;
+    }
     let c = &x.machine.cpus[x.kernel.sched.cpu_of(first).index()];
     if c.rate > 0 && c.segment.mode == Mode::LockSpin {
         if let Some(lock) = lock_of(x, object) {
@@ -144,6 +168,10 @@ fn wait<S: Sink>(x: &mut Running<S>, object: u32) -> Next {
     if kind == Spinlocks::Paravirt && relax > 0 {
         piece = piece.min((PREV_CHECK * relax) << WORK_SHIFT);
     }
+    if kind == Spinlocks::Overtaken && relax > 0 {
+        let left = head_spins(relax, waiter.sleepy).saturating_sub(waiter.spun);
+        piece = piece.min(if left > 0 { left } else { FOREVER });
+    }
     waiter.piece = piece;
     let segment = x.segment();
     (segment.mode, segment.work_left) = (Mode::LockSpin, piece);
@@ -151,6 +179,30 @@ fn wait<S: Sink>(x: &mut Running<S>, object: u32) -> Next {
     position.step = Step::Effect;
     position.idle_steps = 0;
     Next::Stop
+}
+
+/// Work of the first waiter of powerpc before it forbids others to overtake it.
+fn head_spins(relax: Nanos, sleepy: bool) -> u64 {
+    (HEAD_SPINS * relax * if sleepy { SLEEPY } else { 1 }) << WORK_SHIFT
+}
+
+/// `yield_to_preempted`, `smp_yield_cpu`: a hypercall by which the vCPU of the waiter yields to that of the holder, or in a queue to that of
+/// the waiter before it, if that vCPU waits for a CPU.
+fn yield_to_preempted<S: Sink>(x: &mut Running<S>, object: u32) {
+    let (task, queued) = (x.task, x.kernel.spinlocks == Spinlocks::Overtaken);
+    let Some(lock) = lock_of(x, object) else { return };
+    let place = lock.queue.iter().position(|waiter| waiter.task == task);
+    let before = place.and_then(|place| place.checked_sub(1)).map(|place| lock.queue[place].task).filter(|_| queued);
+    let owner = lock.owner.filter(|owner| *owner != task);
+    let waits = |x: &Running<S>, other: TaskId| x.kernel.cpus[x.kernel.sched.cpu_of(other).index()].vcpu_waits;
+    let holder = owner.filter(|owner| waits(x, *owner));
+    let Some(target) = holder.or(before.filter(|before| waits(x, *before))) else { return };
+    if let Some(waiter) = waiter(x, object) {
+        waiter.sleepy |= holder.is_some();
+    }
+    x.machine.charge_hypercalls(x.cpu, 1);
+    x.kernel.cpus[x.cpu.index()].flush.yields_to = Some(x.kernel.sched.cpu_of(target));
+    x.run.touch(x.kernel.id, x.cpu);
 }
 
 /// `pv_wait`: the CPU halts.

@@ -1,6 +1,6 @@
 //! A spinlock of the kernel: its owner and the tasks that wait for it.
 //!
-//! Follows kernel/locking/qspinlock.c and qspinlock_paravirt.h of 6.12.117. Left out: the pending bit of the native lock, by
+//! Follows kernel/locking/qspinlock.c, qspinlock_paravirt.h and arch/powerpc/lib/qspinlock.c of 6.12.117. Left out: the pending bit of the native lock, by
 //! which a single waiter spins without a queue node, and nested waits of one CPU (interrupts).
 
 use std::collections::VecDeque;
@@ -16,7 +16,8 @@ pub struct KernelLock {
     pub owner: Option<TaskId>,
     /// Waiting tasks in order of arrival. Those that have not queued yet are at the end.
     pub queue: VecDeque<LockWaiter>,
-    /// The pending bit of a paravirtual lock: its first waiter spins, so that no other task may take the lock.
+    /// The pending bit of a paravirtual lock: its first waiter spins, so that no other task may take the lock. `_Q_MUST_Q_VAL`
+    /// of powerpc: it has spun for long.
     pending: bool,
 }
 
@@ -31,6 +32,8 @@ pub struct LockWaiter {
     pub piece: u64,
     /// It has a node in the queue. One that has none tries to take a paravirtual lock as long as nothing is pending.
     pub queued: bool,
+    /// It has seen the vCPU of the holder wait for a CPU.
+    pub sleepy: bool,
 }
 
 impl KernelLock {
@@ -38,9 +41,9 @@ impl KernelLock {
     /// a paravirtual lock has not set the pending bit.
     pub fn arrive(&mut self, kind: Spinlocks, task: TaskId) {
         let first = self.queue.is_empty();
-        self.pending |= first;
+        self.pending |= first && kind != Spinlocks::Overtaken;
         let queued = kind != Spinlocks::Paravirt || self.pending;
-        self.queue.push_back(LockWaiter { task, spun: 0, piece: 0, queued });
+        self.queue.push_back(LockWaiter { task, spun: 0, piece: 0, queued, sleepy: false });
     }
 
     /// Whether the task is the first waiter.
@@ -67,11 +70,20 @@ impl KernelLock {
         match kind {
             Spinlocks::TestAndSet => true,
             Spinlocks::Queued | Spinlocks::Sleeping => self.queue.is_empty() || self.is_first(task),
+            Spinlocks::Overtaken => {
+                let queued = self.queue.iter().any(|waiter| waiter.task == task);
+                self.is_first(task) || !queued && !self.pending
+            }
             Spinlocks::Paravirt => {
                 let queued = self.queue.iter().any(|waiter| waiter.task == task && waiter.queued);
                 self.is_first(task) || !queued && !self.pending || self.queue.is_empty()
             }
         }
+    }
+
+    /// Whether only the first waiter may take the lock.
+    pub fn must_queue(&self) -> bool {
+        self.pending
     }
 
     /// The task gets the lock. True: there is another first waiter, which has not set the pending bit.
@@ -107,6 +119,19 @@ mod tests {
         let mut lock = KernelLock { owner: Some(A), ..KernelLock::default() };
         waiters.iter().for_each(|task| lock.arrive(kind, *task));
         lock
+    }
+
+    /// As long as the first waiter has not spun for long, a task that comes may overtake the queue.
+    #[test]
+    fn a_queue_of_powerpc_is_overtaken_until_its_first_waiter_forbids_it() {
+        let kind = Spinlocks::Overtaken;
+        let mut lock = held_by_a(kind, &[B, C]);
+        lock.owner = None;
+        assert_eq!([B, C, D].map(|task| lock.is_free_for(kind, task)), [true, false, true]);
+        assert_eq!(lock.candidates(kind), [B]);
+        lock.first_spins();
+        assert_eq!([B, C, D].map(|task| lock.is_free_for(kind, task)), [true, false, false]);
+        assert!(lock.take(B) && !lock.must_queue());
     }
 
     #[test]

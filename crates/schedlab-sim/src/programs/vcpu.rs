@@ -77,8 +77,7 @@ fn continue_at(programs: &mut Programs, task: TaskId, step: u32) {
 
 /// KVM_RUN: half of an exit and entry is the entry.
 pub fn begin_run<S: Sink>(x: &mut Running<S>) -> Next {
-    let dice = &mut x.kernel.tasks[x.task.index()].dice;
-    let entry = x.machine.costs.vm_exit.draw_any(dice) / 2;
+    let entry = x.machine.draw_entry(&mut x.kernel.tasks[x.task.index()].dice);
     x.machine.charge(x.cpu, entry);
     let segment = x.segment();
     segment.mode = Mode::Guest;

@@ -20,8 +20,11 @@ pub struct Run<'a, S: Sink> {
     sources: Sources,
     /// By kernel: what breaks the ties between CPUs; empty if all are broken by number.
     ties: Vec<Ties>,
-    /// Kernel 0 hosts the others: within an instant its events come before theirs.
-    hosts: bool,
+    /// By kernel: within an instant, events of a lower stage come first; empty if no kernel hosts another.
+    stages: Vec<u16>,
+    /// The stage of the kernels that host none, and the bits that a stage takes.
+    last_stage: u16,
+    stage_bits: u32,
     sink: &'a mut S,
     /// CPUs that reschedule at the end of this instant.
     pub marked: Vec<(KernelId, CpuId)>,
@@ -54,7 +57,9 @@ impl<'a, S: Sink> Run<'a, S> {
             events: EventQueue::new(sources.count(kernels)),
             sources,
             ties: if ties.iter().all(|ties| ties.is_fixed()) { Vec::new() } else { ties },
-            hosts: false,
+            stages: Vec::new(),
+            last_stage: 0,
+            stage_bits: 0,
             sink,
             marked: Vec::with_capacity(kernels * nr_cpus),
             touched: Vec::new(),
@@ -70,10 +75,21 @@ impl<'a, S: Sink> Run<'a, S> {
         }
     }
 
-    /// A run of a host, which is kernel 0, and its guests.
-    pub fn hosted(ties: Vec<Ties>, nr_cpus: usize, horizon: Nanos, sink: &'a mut S) -> Self {
+    /// A run of kernels of which some host others: in each instant those of a lower stage act first.
+    pub fn hosted(ties: Vec<Ties>, stages: Vec<u16>, nr_cpus: usize, horizon: Nanos, sink: &'a mut S) -> Self {
+        let last = stages.iter().copied().max().unwrap_or(0);
         let run = Self::new(ties.clone(), nr_cpus, horizon, sink);
-        Run { ties, hosts: true, ..run }
+        Run { ties, stages, last_stage: last, stage_bits: u16::BITS - last.leading_zeros(), ..run }
+    }
+
+    /// The stage of a kernel; 0 if no kernel hosts another.
+    pub fn stage(&self, kernel: KernelId) -> u16 {
+        self.stages.get(kernel.index()).copied().unwrap_or(0)
+    }
+
+    /// The stage of the kernels that host none.
+    pub fn last_stage(&self) -> u16 {
+        self.last_stage
     }
 
     /// Sends an event of the kernel to the sink.
@@ -138,11 +154,10 @@ impl<'a, S: Sink> Run<'a, S> {
     #[inline(never)]
     fn rank_by_ties(&self, kernel: KernelId, cpu: CpuId, time: Nanos) -> u16 {
         let rank = self.ties[kernel.index()].rank(time, cpu.0);
-        match (self.hosts, kernel) {
-            (false, _) => rank,
-            (true, KernelId::FIRST) => rank >> 1,
-            (true, _) => 1 << (Ties::BITS - 1) | rank >> 1,
+        if self.stages.is_empty() {
+            return rank;
         }
+        self.stage(kernel) << (Ties::BITS - self.stage_bits) | rank >> self.stage_bits
     }
 
     /// Puts the marked CPUs into the order in which they reschedule: lowest first, or as the ties of this instant fall.
@@ -168,10 +183,10 @@ impl<'a, S: Sink> Run<'a, S> {
         self.events.pop_at(self.now).map(|source| self.sources.unpack(source))
     }
 
-    /// Takes the next event of this instant if it is one of kernel 0.
-    pub fn pop_host(&mut self) -> Option<(KernelId, Source, CpuId)> {
+    /// Takes the next event of this instant if it is one of a kernel of this stage or a lower one.
+    pub fn pop_stage(&mut self, stage: u16) -> Option<(KernelId, Source, CpuId)> {
         let (kernel, ..) = self.sources.unpack(self.events.peek_at(self.now)?);
-        if kernel == KernelId::FIRST {
+        if self.stage(kernel) <= stage {
             self.pop()
         } else {
             None

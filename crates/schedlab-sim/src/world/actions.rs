@@ -9,9 +9,9 @@ use schedlab_trace::Sink;
 
 use super::power::Power;
 use super::system::System;
-use super::vcpu::{Asked, Thread};
+use super::vcpu::Asked;
 use super::virtual_systems::VirtualSystems;
-use crate::kernel::{self, Life};
+use crate::kernel::{self, Life, WakesVcpus};
 use crate::machine::Exit;
 use crate::programs::{self, Halted, Then};
 use crate::run::{Run, Source};
@@ -44,8 +44,8 @@ impl VirtualSystems {
         self.actions[vm].power = Power::On;
         for vcpu in self.vcpus_of(vm) {
             let v = &mut self.vcpus[vcpu];
-            let pending = self.systems[vm + 1].kernel.cpus[v.cpu.index()].held_interrupts != 0;
-            if v.asked == Asked::Run || pending {
+            let k = &self.systems[vm + 1].kernel.cpus[v.cpu.index()];
+            if v.asked == Asked::Run || k.held_interrupts != 0 || k.wakes_vcpus != WakesVcpus::None {
                 v.kicked = false;
                 self.kick(run, vcpu, vcpu);
             }
@@ -53,16 +53,27 @@ impl VirtualSystems {
     }
 
     fn kill<S: Sink>(&mut self, run: &mut Run<S>, vm: usize) {
-        self.actions[vm].power = Power::Off;
+        self.power_off(run, vm);
         for vcpu in self.vcpus_of(vm) {
             self.kill_thread(run, vcpu);
         }
+    }
+
+    /// The guest and those in it are gone. The threads of the inner ones do not run again: their kernel is gone, too.
+    fn power_off<S: Sink>(&mut self, run: &mut Run<S>, vm: usize) {
+        self.actions[vm].power = Power::Off;
         for source in [Source::Start, Source::Bandwidth, Source::Classes] {
             run.cancel(KernelId(vm as u16 + 1), source, CpuId(0));
         }
         for unfinished in &mut self.systems[vm + 1].programs.unfinished {
             if std::mem::take(unfinished) {
                 run.finished_one();
+            }
+        }
+        let inside: Vec<usize> = self.vcpus.iter().filter(|v| v.host == vm + 1).map(|v| v.vm).collect();
+        for inner in inside {
+            if self.actions[inner].power != Power::Off {
+                self.power_off(run, inner);
             }
         }
     }
@@ -75,18 +86,12 @@ impl VirtualSystems {
             return self.expel(run, vcpu, cpu);
         }
         let by = self.vcpus[vcpu].host_cpu;
-        let System { machine, kernel, programs } = &mut self.systems[0];
+        let System { machine, kernel, programs } = &mut self.systems[self.vcpus[vcpu].host];
         let cpu = kernel.sched.cpu_of(task);
         machine.cpus[cpu.index()].progress(run.now);
         programs::go_on(machine, kernel, programs, task, Then::Exit);
         if kernel.tasks[task.index()].life == Life::Sleeping {
-            machine.cpus[by.index()].progress(run.now);
-            kernel::try_to_wake_up(run, machine, kernel, task, by, false);
-            kernel::irqentry_exit(run, machine, kernel, by);
-            if self.vcpus[vcpu].thread == Thread::Blocked {
-                self.vcpus[vcpu].moved(Thread::Runnable, run.now);
-                self.show(vcpu);
-            }
+            self.wake_thread(run, vcpu, by);
         } else if kernel.cpus[cpu.index()].curr == Some(task) {
             kernel::settle(run, machine, kernel, cpu);
         }
@@ -100,7 +105,7 @@ impl VirtualSystems {
             self.count_exit(vcpu, Exit::Host);
         }
         let power = self.actions[self.vcpus[vcpu].vm].power;
-        let System { machine, kernel, programs } = &mut self.systems[0];
+        let System { machine, kernel, programs } = &mut self.systems[self.vcpus[vcpu].host];
         machine.cpus[cpu.index()].progress(run.now);
         match power {
             Power::Off => programs::go_on(machine, kernel, programs, task, Then::Exit),

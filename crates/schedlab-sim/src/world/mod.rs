@@ -1,6 +1,7 @@
 //! One run: owns machines, kernels and programs, and lets time pass for them.
 
 mod actions;
+mod host_side;
 mod housekeeping;
 mod look;
 mod outcome;

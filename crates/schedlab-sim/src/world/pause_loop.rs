@@ -25,14 +25,14 @@ impl VirtualSystems {
     /// The vCPU leaves the guest, and the guest's window grows until the thread of the vCPU is next put on a CPU.
     pub(super) fn exit_for_pause<S: Sink>(&mut self, run: &mut Run<S>, vcpu: usize) {
         let v = &self.vcpus[vcpu];
-        let (vm, own, cpu) = (v.vm, v.cpu, v.host_cpu);
+        let (vm, host, own, cpu) = (v.vm, v.host, v.cpu, v.host_cpu);
         let k = &mut self.systems[vm + 1].kernel.cpus[own.index()];
         k.pause_loop = false;
         k.ple_window = (k.ple_window * GROW).min(self.rules[vm].ple_window * LONGEST);
         self.leave_guest(run, vcpu);
         self.count_exit(vcpu, Exit::Pause);
         let yields = self.kvm_vcpu_on_spin(run, vcpu);
-        let System { machine, kernel, .. } = &mut self.systems[0];
+        let System { machine, kernel, .. } = &mut self.systems[host];
         machine.cpus[cpu.index()].progress(run.now);
         let exit = machine.draw_exit(cpu);
         machine.charge(cpu, exit);
@@ -44,18 +44,18 @@ impl VirtualSystems {
         kernel::settle(run, machine, kernel, cpu);
     }
 
-    /// The hypercall KVM_HC_SCHED_YIELD (`kvm_sched_yield`): the thread of the vCPU yields to that of another one, if that waits for
-    /// a CPU.
+    /// The hypercalls KVM_HC_SCHED_YIELD (`kvm_sched_yield`) and H_CONFER, and diagnose 0x9c: the thread of the vCPU yields to
+    /// that of another one, if that waits for a CPU.
     pub(super) fn exit_to_yield(&mut self, run: &mut Run<impl Sink>, vcpu: usize) {
         let v = &self.vcpus[vcpu];
-        let (vm, own, cpu) = (v.vm, v.cpu, v.host_cpu);
+        let (vm, host, own, cpu) = (v.vm, v.host, v.cpu, v.host_cpu);
         let Some(target) = self.systems[vm + 1].kernel.cpus[own.index()].flush.yields_to.take() else { return };
         let other = self.vcpus_of(vm).start + target.index();
-        let alone = self.yields_only_if_shared && self.systems[0].kernel.sched.nr_running(cpu) <= 1;
+        let alone = self.rules[vm].yields_only_if_shared && self.systems[host].kernel.sched.nr_running(cpu) <= 1;
         let ready = self.vcpus[other].thread == Thread::Runnable && !alone;
         if ready && self.yield_to(run, vcpu, other) == Some(true) {
             self.leave_guest(run, vcpu);
-            let System { machine, kernel, .. } = &mut self.systems[0];
+            let System { machine, kernel, .. } = &mut self.systems[host];
             machine.cpus[cpu.index()].progress(run.now);
             let k = &mut kernel.cpus[cpu.index()];
             (k.need_resched, k.resched_seen) = (true, true);
@@ -101,7 +101,7 @@ impl VirtualSystems {
     /// `yield_to` the thread of another vCPU. `None`: -ESRCH.
     fn yield_to<S: Sink>(&mut self, run: &mut Run<S>, vcpu: usize, other: usize) -> Option<bool> {
         let (cpu, task) = (self.vcpus[vcpu].host_cpu, self.vcpus[other].task?);
-        let System { machine, kernel, .. } = &mut self.systems[0];
+        let System { machine, kernel, .. } = &mut self.systems[self.vcpus[vcpu].host];
         let now = kernel.clock_task(cpu, run.now);
         let yields = kernel.sched.yield_to(cpu, task, now)?;
         let its_cpu = kernel.sched.cpu_of(task);

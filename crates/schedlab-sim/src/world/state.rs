@@ -6,6 +6,7 @@ use schedlab_model::{rarely, CpuId, KernelId, Nanos};
 use schedlab_spec::RunSpec;
 use schedlab_trace::Sink;
 
+use super::host_side::stages;
 use super::outcome::{Ended, Outcome};
 use super::system::{ties, System, Systems};
 use super::virtual_systems::{GuestReport, VirtualSystems};
@@ -51,13 +52,13 @@ impl<'a, S: Sink> World<'a, S, Vec<System>> {
 }
 
 impl<'a, S: Sink> World<'a, S, VirtualSystems> {
-    /// A run at time 0 of a host with its guests, which are the kernels from 1 on in their order.
+    /// A run at time 0 of a host with its guests, which are the kernels from 1 on in their order, those in other guests included.
     pub fn hosted(spec: &RunSpec, sink: &'a mut S) -> Self {
         let cpus = |spec: &RunSpec| spec.machine.topology.nr_cpus();
         let nr_cpus = spec.guests.iter().map(|guest| cpus(&guest.run)).fold(cpus(spec), usize::max);
         let guests = (1..).map(KernelId).zip(spec.guests.iter()).map(|(id, guest)| ties(&guest.run, id));
         let ties = std::iter::once(ties(spec, KernelId::FIRST)).chain(guests).collect();
-        let mut run = Run::hosted(ties, nr_cpus, spec.duration, sink);
+        let mut run = Run::hosted(ties, stages(&spec.guests), nr_cpus, spec.duration, sink);
         let systems = VirtualSystems::new(&mut run, spec);
         World { run, systems, duration: spec.duration, seed: spec.seed }
     }
@@ -120,6 +121,9 @@ impl<S: Sink, K: Systems> World<'_, S, K> {
             while let Some((kernel, source, cpu)) = self.run.pop() {
                 if K::HAS_HOST {
                     self.handle_hosted(kernel, source, cpu, begun)?;
+                    if self.run.stage(kernel) < self.run.last_stage() {
+                        self.hosts_act(self.run.last_stage(), begun)?;
+                    }
                 } else {
                     self.handle(kernel, source, cpu);
                 }
@@ -144,44 +148,58 @@ impl<S: Sink, K: Systems> World<'_, S, K> {
         self.systems.follow(&mut self.run);
     }
 
-    /// Handles an event where kernel 0 hosts the others. What it makes due on the host in this instant comes before the next
-    /// event of a guest, so that a halted vCPU which the host runs at once handles the interrupt when its turn is.
+    /// Handles an event where kernels host others. What it makes due on the hosts in this instant comes before the next
+    /// event of a guest, so that a halted vCPU which its host runs at once handles the interrupt when its turn is.
     #[inline(never)]
     fn handle_hosted(&mut self, kernel: KernelId, source: Source, cpu: CpuId, begun: u64) -> Result<(), SimError> {
         let holds = source.needs_cpu() && self.systems.get_mut(kernel).machine.cpus[cpu.index()].rate == 0;
+        let stage = self.run.stage(kernel);
         self.handle(kernel, source, cpu);
-        self.host_acts(begun)?;
+        self.hosts_act(stage, begun)?;
         if holds && self.run.due(kernel, source, cpu) == Some(self.run.now) {
             self.run.cancel(kernel, source, cpu);
             self.handle(kernel, source, cpu);
-            self.host_acts(begun)?;
+            self.hosts_act(stage, begun)?;
         }
         Ok(())
     }
 
-    /// Handles what is due on the host: its events, then one reschedule per marked CPU, until neither is left.
-    fn host_acts(&mut self, begun: u64) -> Result<(), SimError> {
-        loop {
-            while let Some((kernel, source, cpu)) = self.run.pop_host() {
-                self.handle(kernel, source, cpu);
+    /// Handles what is due on hosts of a stage before `end`, outermost first: their events, then one reschedule per marked
+    /// CPU, until neither is left.
+    fn hosts_act(&mut self, end: u16, begun: u64) -> Result<(), SimError> {
+        let mut stage = 0;
+        while stage < end {
+            if let Some((kernel, source, cpu)) = self.run.pop_stage(stage) {
+                self.handle_hosted(kernel, source, cpu, begun)?;
                 if self.run.failure.is_some() {
                     return Ok(());
                 }
+                continue;
             }
-            let host = |(kernel, _): &(KernelId, CpuId)| *kernel == KernelId::FIRST;
-            let (marked, others): (Vec<_>, Vec<_>) = self.run.marked.drain(..).partition(host);
-            if marked.is_empty() {
-                self.run.marked = others;
-                return Ok(());
+            if self.reschedule_stage(stage)? {
+                if rarely(self.run.handled - begun > INSTANT_LIMIT) {
+                    return Err(self.livelock());
+                }
+                stage = 0;
+            } else {
+                stage += 1;
             }
-            if rarely(self.run.handled - begun > INSTANT_LIMIT) {
-                return Err(self.livelock());
-            }
-            self.run.marked = marked;
-            let rescheduled = self.reschedule_marked();
-            self.run.marked.extend(others);
-            rescheduled?;
         }
+        Ok(())
+    }
+
+    /// One `__schedule` per marked CPU of this stage or a lower one. Whether there was one.
+    fn reschedule_stage(&mut self, stage: u16) -> Result<bool, SimError> {
+        let acts = |(kernel, _): &(KernelId, CpuId)| self.run.stage(*kernel) <= stage;
+        if !self.run.marked.iter().any(acts) {
+            return Ok(false);
+        }
+        let (marked, others): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.run.marked).into_iter().partition(|(kernel, _)| self.run.stage(*kernel) <= stage);
+        self.run.marked = marked;
+        let rescheduled = self.reschedule_marked();
+        self.run.marked.extend(others);
+        rescheduled.map(|()| true)
     }
 
     /// One `__schedule` per marked CPU, in the order of [`Run::sort_marked`]. It may mark further CPUs: those are for the next round, after the

@@ -45,6 +45,8 @@ pub enum Asked {
 pub struct Vcpu {
     /// Its guest, by number.
     pub vm: usize,
+    /// The kernel that its thread belongs to, by number.
+    pub host: usize,
     /// Its number in the guest.
     pub cpu: CpuId,
     /// Its thread, once that has run.
@@ -57,6 +59,8 @@ pub struct Vcpu {
     pub in_guest: bool,
     /// A pending interrupt has ended its halt.
     pub kicked: bool,
+    /// The CPU of its host that wakes its thread when it executes again.
+    pub wakes_on: Option<CpuId>,
     /// The byte in which the host marks it as preempted.
     pub marked: bool,
     /// The idle hint that the host last wrote, or what it would answer: the host CPU of its thread is idle.
@@ -74,9 +78,10 @@ pub struct Vcpu {
 
 impl Vcpu {
     /// A vCPU whose thread has not started.
-    pub fn new(vm: usize, cpu: CpuId) -> Self {
+    pub fn new(vm: usize, host: usize, cpu: CpuId) -> Self {
         Vcpu {
             vm,
+            host,
             cpu,
             task: None,
             host_cpu: CpuId(0),
@@ -84,6 +89,7 @@ impl Vcpu {
             asked: Asked::Run,
             in_guest: false,
             kicked: false,
+            wakes_on: None,
             marked: false,
             hint: false,
             window: 0,
@@ -134,6 +140,10 @@ pub struct Rules {
     halt_poll_shrink: u64,
     /// `ple_window` when its thread gets a CPU.
     pub ple_window: Nanos,
+    /// A hypercall by which it yields has no effect if its thread is alone on the CPU (KVM_HC_SCHED_YIELD).
+    pub yields_only_if_shared: bool,
+    /// An interrupt that another vCPU sends to it while it is not dispatched is one of a certain host CPU.
+    pub escalates: bool,
 }
 
 /// What a guest's `vcpu_is_preempted` reads.
@@ -172,7 +182,9 @@ impl Rules {
             idle_hint: guest.idle_hint,
             halt_poll_max: guest.halt_poll_max,
             halt_poll_shrink: host.halt_poll_shrink,
-            ple_window: if guest.platform.costs().pause_loops_exit { ple_window } else { 0 },
+            ple_window: if guest.costs().pause_loops_exit { ple_window } else { 0 },
+            yields_only_if_shared: host.yields_only_if_shared && guest.platform == Platform::X86Kvm,
+            escalates: guest.platform == Platform::PowerpcKvm,
         }
     }
 
@@ -257,7 +269,15 @@ mod tests {
     use super::*;
 
     fn rules(sees: Sees, shrink: u64) -> Rules {
-        Rules { sees, idle_hint: IdleHint::Off, halt_poll_max: 200 * USEC, halt_poll_shrink: shrink, ple_window: 0 }
+        Rules {
+            sees,
+            idle_hint: IdleHint::Off,
+            halt_poll_max: 200 * USEC,
+            halt_poll_shrink: shrink,
+            ple_window: 0,
+            yields_only_if_shared: false,
+            escalates: false,
+        }
     }
 
     #[test]
@@ -293,7 +313,7 @@ mod tests {
             (Sees::YieldCount(YieldCount::OddUnlessIdle), [false, true, false, false, false]),
         ] {
             let rules = rules(sees, 0);
-            let mut running = Vcpu::new(0, CpuId(0));
+            let mut running = Vcpu::new(0, 0, CpuId(0));
             running.in_guest = true;
             rules.enter(&mut running);
             let mut preempted = running.clone();
@@ -311,7 +331,7 @@ mod tests {
 
     #[test]
     fn a_vcpu_that_has_yielded_is_yielded_to_every_other_time() {
-        let mut vcpu = Vcpu::new(0, CpuId(0));
+        let mut vcpu = Vcpu::new(0, 0, CpuId(0));
         assert!(vcpu.eligible_for_directed_yield() && vcpu.eligible_for_directed_yield());
         vcpu.in_spin_loop = true;
         let found: Vec<bool> = (0..4).map(|_| vcpu.eligible_for_directed_yield()).collect();
@@ -322,7 +342,7 @@ mod tests {
 
     #[test]
     fn run_stolen_and_halted_are_all_the_time() {
-        let mut vcpu = Vcpu::new(0, CpuId(0));
+        let mut vcpu = Vcpu::new(0, 0, CpuId(0));
         for (thread, at) in [(Thread::Runnable, 10), (Thread::Loaded, 30), (Thread::Blocked, 70), (Thread::Loaded, 75)]
         {
             vcpu.moved(thread, at);

@@ -1,8 +1,8 @@
-//! The host's workloads that are guests: the threads of their vCPUs.
+//! The workloads of a host that are guests: the threads of their vCPUs.
 
 use std::sync::Arc;
 
-use schedlab_model::Nanos;
+use schedlab_model::{KernelId, Nanos};
 use schedlab_spec::{Guest, RunSpec};
 use schedlab_workload::{Program, TaskSpec, Workload};
 
@@ -11,17 +11,15 @@ use crate::programs;
 /// The timer slack of QEMU's threads.
 const TIMER_SLACK: Nanos = 50_000;
 
-/// The host with one more workload per guest: the threads of its vCPUs.
-pub fn with_vcpu_threads(spec: &RunSpec) -> RunSpec {
-    let mut workloads = spec.workloads.to_vec();
-    let mut index = 0;
-    for guest in spec.guests.iter() {
-        workloads.push(threads_of(guest, &mut index));
-    }
-    RunSpec { workloads: Arc::new(workloads), ..spec.clone() }
+/// What this kernel runs, with one more workload for each guest that it hosts: the threads of its vCPUs. `first` is the number of
+/// each guest's vCPU 0 among all vCPUs.
+pub fn with_vcpu_threads(spec: &RunSpec, host: KernelId, guests: &[Guest], first: &[usize]) -> RunSpec {
+    let hosted = guests.iter().zip(first).filter(|(guest, _)| guest.host == host);
+    let threads = hosted.map(|(guest, first)| threads_of(guest, *first));
+    RunSpec { workloads: Arc::new(spec.workloads.iter().cloned().chain(threads).collect()), ..spec.clone() }
 }
 
-fn threads_of(guest: &Guest, index: &mut i64) -> Workload {
+fn threads_of(guest: &Guest, first: usize) -> Workload {
     let program = Program { name: "vcpu".into(), ops: programs::program(), lines: Vec::new() };
     let mut workload = Workload { name: guest.name.clone(), programs: vec![program], ..Workload::default() };
     for (cpu, affinity) in guest.affinity.iter().enumerate() {
@@ -35,8 +33,7 @@ fn threads_of(guest: &Guest, index: &mut i64) -> Workload {
             jitter: false,
             ..TaskSpec::default()
         };
-        task.registers[usize::from(programs::INDEX)] = *index;
-        *index += 1;
+        task.registers[usize::from(programs::INDEX)] = (first + cpu) as i64;
         workload.tasks.push(task);
     }
     workload

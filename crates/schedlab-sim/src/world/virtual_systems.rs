@@ -1,4 +1,5 @@
-//! A host and its guests. A guest CPU executes while the host runs the thread of its vCPU.
+//! A host, its guests, and guests in these. A guest CPU executes while its host runs the thread of its vCPU, and that of an inner
+//! guest while the vCPU of the outer one executes as well.
 //!
 //! Each side reports the CPUs whose changes concern the other ([`Run::touch`]): the host a CPU whose task or overhead has
 //! changed, a guest a CPU that has halted or that has a pending interrupt. The functions here read the current state, so
@@ -7,19 +8,21 @@
 use std::sync::Arc;
 
 use schedlab_model::{CpuId, KernelId, Nanos, TaskId};
-use schedlab_spec::{Platform, RunSpec};
+use schedlab_policy::{Paravirt, PowerpcSpinlocks};
+use schedlab_spec::{Guest, Platform, RunSpec};
 use schedlab_trace::Sink;
 
+use super::host_side::HostSide;
 use super::power::{Actions, Power};
 use super::system::{System, Systems};
 use super::vcpu::{Asked, Rules, Thread, Vcpu, VcpuTime};
 use super::vcpu_threads::with_vcpu_threads;
-use crate::kernel::{self, Life, Placements, PvCalls, Spinlocks};
+use crate::kernel::{self, Life, Placements, PvCalls, Spinlocks, WakesVcpus};
 use crate::machine::{Activity, Exit, Exits, Mode, EXITS};
 use crate::programs::{self, Halted, Then};
 use crate::run::Run;
 
-/// A host, which is kernel 0, and its guests.
+/// A host, which is kernel 0, its guests, and those of its guests.
 #[derive(Debug)]
 pub struct VirtualSystems {
     pub(super) systems: Vec<System>,
@@ -29,18 +32,14 @@ pub struct VirtualSystems {
     /// The index of each guest's vCPU 0 among all vCPUs.
     first: Vec<usize>,
     pub(super) vcpus: Vec<Vcpu>,
-    /// The vCPU on each host CPU.
-    loaded: Vec<Option<usize>>,
+    /// Each kernel as a host.
+    hosts: Vec<HostSide>,
     /// The host CPUs that the hints show as idle.
     hinted: Vec<bool>,
-    /// The number of the host's workloads that are not guests.
-    own_workloads: u16,
     paravirt_time_accounting: Vec<bool>,
     guests: Vec<Arc<str>>,
     /// Of each guest, the vCPU that another last yielded to (`last_boosted_vcpu`).
     pub(super) last_boosted: Vec<usize>,
-    /// The host's rule for KVM_HC_SCHED_YIELD.
-    pub(super) yields_only_if_shared: bool,
     /// Of each guest, how often a vCPU lost its CPU while its task held a spinlock.
     holders_preempted: Vec<u64>,
 }
@@ -58,6 +57,21 @@ pub struct GuestReport {
     pub wakeups: Placements,
     /// How often a vCPU lost its CPU while its task held a spinlock.
     pub holders_preempted: u64,
+}
+
+/// How a guest waits for spinlocks of its kernel, and whether waiters yield to the vCPU of the holder.
+fn spinlocks(guest: &Guest) -> (Spinlocks, bool) {
+    match guest.platform {
+        Platform::X86Kvm if guest.pv_spinlocks => (Spinlocks::Paravirt, false),
+        Platform::X86Kvm => (Spinlocks::TestAndSet, false),
+        Platform::Arm64Kvm | Platform::Arm64KvmPvsched => (Spinlocks::Queued, false),
+        Platform::PowerpcKvm | Platform::Powervm => match guest.run.kernel.version.paravirt().powerpc_spinlocks {
+            PowerpcSpinlocks::Simple => (Spinlocks::TestAndSet, true),
+            PowerpcSpinlocks::Generic => (Spinlocks::Queued, false),
+            PowerpcSpinlocks::Own => (Spinlocks::Overtaken, true),
+        },
+        Platform::S390 => (Spinlocks::TestAndSet, true),
+    }
 }
 
 impl Systems for VirtualSystems {
@@ -79,19 +93,22 @@ impl Systems for VirtualSystems {
     #[inline]
     fn follow<S: Sink>(&mut self, run: &mut Run<S>) {
         while let Some((kernel, cpu)) = run.take_touched() {
-            match kernel {
-                KernelId::FIRST => self.follow_host(run, cpu),
-                _ => self.follow_guest(run, kernel, cpu),
+            if self.hosts[kernel.index()].hosts() {
+                self.follow_host(run, kernel.index(), cpu);
+            }
+            if kernel != KernelId::FIRST {
+                self.follow_guest(run, kernel, cpu);
             }
         }
     }
 
     fn alive(&self) -> u32 {
-        let runs = |vm: usize| self.actions[vm].power != Power::Off;
-        let threads = self.vcpus.iter().filter(|vcpu| runs(vcpu.vm)).count() as u32;
-        let guests = self.systems[1..].iter().enumerate().filter(|(vm, _)| runs(*vm));
-        let inside: u32 = guests.map(|(_, system)| system.kernel.alive).sum();
-        self.systems[0].kernel.alive.saturating_sub(threads) + inside
+        let runs = |kernel: usize| kernel == 0 || self.actions[kernel - 1].power != Power::Off;
+        let mut alive: Vec<u32> = self.systems.iter().map(|system| system.kernel.alive).collect();
+        for vcpu in self.vcpus.iter().filter(|vcpu| runs(vcpu.vm + 1)) {
+            alive[vcpu.host] = alive[vcpu.host].saturating_sub(1);
+        }
+        alive.iter().enumerate().filter(|(kernel, _)| runs(*kernel)).map(|(_, alive)| alive).sum()
     }
 
     fn stands_still(&self) -> bool {
@@ -102,51 +119,63 @@ impl Systems for VirtualSystems {
 impl VirtualSystems {
     /// The host and the guests of the specification at time 0.
     pub(super) fn new<S: Sink>(run: &mut Run<S>, spec: &RunSpec) -> Self {
-        let host = with_vcpu_threads(spec);
+        let guests = &spec.guests[..];
+        let counts = guests.iter().map(|guest| guest.run.machine.topology.nr_cpus());
+        let first: Vec<usize> = counts.scan(0, |next, count| Some(std::mem::replace(next, *next + count))).collect();
+        let host = with_vcpu_threads(spec, KernelId::FIRST, guests, &first);
         let mut systems = vec![System::new(run, &host, KernelId::FIRST)];
-        let (mut first, mut vcpus) = (Vec::new(), Vec::new());
-        for (vm, guest) in spec.guests.iter().enumerate() {
-            let mut system = System::new(run, &guest.run, KernelId(vm as u16 + 1));
+        let mut hosts = vec![HostSide::new(KernelId::FIRST, spec, guests)];
+        let mut vcpus = Vec::new();
+        for (vm, guest) in guests.iter().enumerate() {
+            let id = KernelId(vm as u16 + 1);
+            let mut system = System::new(run, &with_vcpu_threads(&guest.run, id, guests, &first), id);
+            hosts.push(HostSide::new(id, &guest.run, guests));
+            system.kernel.is_host = hosts[id.index()].hosts();
             system.kernel.is_guest = true;
-            system.machine.exits = Some(Box::new(Exits::new(guest.platform.costs())));
-            if guest.platform == Platform::X86Kvm && system.kernel.spinlocks == Spinlocks::Queued {
-                system.kernel.spinlocks = if guest.pv_spinlocks { Spinlocks::Paravirt } else { Spinlocks::TestAndSet };
+            system.machine.exits = Some(Box::new(Exits::new(guest.costs())));
+            let spins = system.kernel.spinlocks == Spinlocks::Queued;
+            let (spinlocks, yields) = spinlocks(guest);
+            if spins {
+                system.kernel.spinlocks = spinlocks;
             }
             system.kernel.pv_calls = PvCalls {
+                spinner_yields: spins && yields,
                 send_ipi: guest.platform == Platform::X86Kvm,
                 tlb_flush: guest.pv_tlb_flush,
                 sched_yield: guest.pv_sched_yield,
                 yields_to_busy: guest.run.kernel.version.paravirt().yields_to_busy,
             };
+            let version = guest.run.kernel.version;
             if guest.haltpoll {
-                system.machine.poll_before_halt(guest.run.kernel.version.paravirt());
+                system.machine.poll_before_halt(version.paravirt());
             }
-            first.push(vcpus.len());
+            if guest.platform.is_pseries() && guest.run.machine.physics.cpuidle {
+                system.machine.snooze_or_cede(version.menu(), guest.run.kernel.tick_nsec());
+            }
             for cpu in (0..system.kernel.cpus.len() as u32).map(CpuId) {
                 kernel::set_speed(run, &mut system.machine, &mut system.kernel, cpu, 0);
-                vcpus.push(Vcpu::new(vm, cpu));
+                vcpus.push(Vcpu::new(vm, guest.host.index(), cpu));
             }
             systems.push(system);
         }
         let nr_cpus = spec.machine.topology.nr_cpus();
-        let host_version = spec.kernel.version.paravirt();
+        let kernels = || std::iter::once(spec).chain(guests.iter().map(|guest| &guest.run));
+        let versions: Vec<Paravirt> = kernels().map(|run| run.kernel.version.paravirt()).collect();
         let ple_window = spec.machine.costs.ple_window.typical();
-        let actions: Vec<Actions> = spec.guests.iter().map(|guest| Actions::new(&guest.events)).collect();
+        let actions: Vec<Actions> = guests.iter().map(|guest| Actions::new(&guest.events)).collect();
         for (vm, actions) in actions.iter().enumerate() {
             actions.plan(run, vm);
         }
         VirtualSystems {
             systems,
             actions,
-            rules: spec.guests.iter().map(|guest| Rules::new(guest, host_version, ple_window)).collect(),
+            rules: guests.iter().map(|guest| Rules::new(guest, versions[guest.host.index()], ple_window)).collect(),
             first,
             vcpus,
-            loaded: vec![None; nr_cpus],
+            hosts,
             hinted: vec![false; nr_cpus],
-            own_workloads: spec.workloads.len() as u16,
             paravirt_time_accounting: spec.guests.iter().map(|guest| guest.paravirt_time_accounting).collect(),
             guests: spec.guests.iter().map(|guest| guest.name.as_str().into()).collect(),
-            yields_only_if_shared: host_version.yields_only_if_shared,
             last_boosted: vec![0; spec.guests.len()],
             holders_preempted: vec![0; spec.guests.len()],
         }
@@ -174,40 +203,43 @@ impl VirtualSystems {
         self.first[vm]..end
     }
 
-    /// The vCPU whose thread is this task of the host.
-    fn vcpu_of(&self, task: TaskId) -> Option<usize> {
-        let position = self.systems[0].programs.positions.get(task.index())?;
-        // The workloads after the guests are the host kernel's own threads.
-        let guests = self.own_workloads..self.own_workloads + self.guests.len() as u16;
-        guests.contains(&position.workload).then(|| position.registers[usize::from(programs::INDEX)] as usize)
+    /// The vCPU whose thread is this task of the kernel.
+    fn vcpu_of(&self, host: usize, task: TaskId) -> Option<usize> {
+        let position = self.systems[host].programs.positions.get(task.index())?;
+        let is_vcpu = self.hosts[host].is_guest(position.workload);
+        is_vcpu.then(|| position.registers[usize::from(programs::INDEX)] as usize)
     }
 
-    /// Follows a change of the host CPU's task, or of the overhead that precedes it.
-    fn follow_host<S: Sink>(&mut self, run: &mut Run<S>, cpu: CpuId) {
-        let curr = self.systems[0].kernel.cpus[cpu.index()].curr;
-        let now_loaded = curr.and_then(|task| Some((self.vcpu_of(task)?, task)));
-        if self.loaded[cpu.index()] != now_loaded.map(|(vcpu, _)| vcpu) {
-            if let Some(vcpu) = self.loaded[cpu.index()].take() {
+    /// Follows a change of what a host's CPU runs, of the overhead that precedes it, or of the CPU's rate.
+    fn follow_host<S: Sink>(&mut self, run: &mut Run<S>, host: usize, cpu: CpuId) {
+        let curr = self.systems[host].kernel.cpus[cpu.index()].curr;
+        let now_loaded = curr.and_then(|task| Some((self.vcpu_of(host, task)?, task)));
+        if self.hosts[host].loaded[cpu.index()] != now_loaded.map(|(vcpu, _)| vcpu) {
+            if let Some(vcpu) = self.hosts[host].loaded[cpu.index()].take() {
                 self.put(run, vcpu);
             }
             if let Some((vcpu, task)) = now_loaded {
                 self.vcpus[vcpu].task = Some(task);
-                self.loaded[cpu.index()] = Some(vcpu);
+                self.hosts[host].loaded[cpu.index()] = Some(vcpu);
                 self.load(run, vcpu, cpu);
             }
         }
-        self.write_hints(run, cpu, curr.is_none());
-        self.update_answers(cpu);
+        // Idle hints exist on powerpc only, where no guest hosts another.
+        if host == 0 {
+            self.write_hints(run, cpu, curr.is_none());
+            self.update_answers(cpu);
+        }
         if let Some((vcpu, _)) = now_loaded {
             self.follow_thread(run, vcpu, cpu);
         }
+        self.wake_those_held(run, host, cpu);
     }
 
     /// `kvm_sched_out`.
     fn put<S: Sink>(&mut self, run: &mut Run<S>, vcpu: usize) {
         self.leave_guest(run, vcpu);
         let v = &mut self.vcpus[vcpu];
-        let life = v.task.map(|task| self.systems[0].kernel.tasks[task.index()].life);
+        let life = v.task.map(|task| self.systems[v.host].kernel.tasks[task.index()].life);
         let runnable = matches!(life, Some(Life::Runnable | Life::Running));
         if life == Some(Life::Dead) {
             v.task = None;
@@ -220,6 +252,11 @@ impl VirtualSystems {
             self.holders_preempted[vm] += u64::from(self.systems[vm + 1].holds_spinlock(cpu));
         }
         self.show(vcpu);
+        let System { machine, kernel, .. } = &mut self.systems[vm + 1];
+        let at_lock = matches!(machine.cpus[cpu.index()].segment.mode, Mode::Locked | Mode::LockSpin);
+        if runnable && at_lock && kernel.pv_calls.spinner_yields {
+            kernel::spinners_look(run, machine, kernel);
+        }
     }
 
     /// `kvm_sched_in`.
@@ -240,20 +277,23 @@ impl VirtualSystems {
     /// The thread is on a CPU: it enters the guest, leaves it, or stops polling.
     fn follow_thread<S: Sink>(&mut self, run: &mut Run<S>, vcpu: usize, cpu: CpuId) {
         let powered = self.actions[self.vcpus[vcpu].vm].power == Power::On;
-        if !powered && self.systems[0].machine.cpus[cpu.index()].segment.mode == Mode::Guest {
+        let host = &mut self.systems[self.vcpus[vcpu].host];
+        if !powered && host.machine.cpus[cpu.index()].segment.mode == Mode::Guest {
             return self.expel(run, vcpu, cpu);
         }
-        let host = &mut self.systems[0];
         let (c, k) = (&mut host.machine.cpus[cpu.index()], &host.kernel.cpus[cpu.index()]);
         c.progress(run.now);
         match c.segment.mode {
             Mode::Guest => {
                 let free = c.segment.cost_left == 0 && c.pending == 0 && !k.marked && k.leaving_for.is_none();
-                let rate = c.rate;
-                if free {
-                    self.enter_guest(run, vcpu, rate);
-                } else if self.vcpus[vcpu].in_guest {
-                    self.exit_for_host(run, vcpu, cpu);
+                let (rate, inside) = (c.rate, self.vcpus[vcpu].in_guest);
+                match (free, inside) {
+                    // A host that does not execute itself enters no guest.
+                    (true, false) if rate == 0 => {}
+                    (true, false) => self.enter_guest(run, vcpu, rate),
+                    (true, true) => self.set_speed(run, vcpu, rate),
+                    (false, true) => self.exit_for_host(run, vcpu, cpu),
+                    (false, false) => {}
                 }
             }
             Mode::Poll if c.segment.until > run.now && (k.need_resched || host.kernel.sched.nr_running(cpu) > 1) => {
@@ -289,7 +329,7 @@ impl VirtualSystems {
     fn exit_for_host<S: Sink>(&mut self, run: &mut Run<S>, vcpu: usize, cpu: CpuId) {
         self.leave_guest(run, vcpu);
         self.count_exit(vcpu, Exit::Host);
-        let host = &mut self.systems[0];
+        let host = &mut self.systems[self.vcpus[vcpu].host];
         let cost = host.machine.draw_exit(cpu);
         host.machine.charge(cpu, cost);
         kernel::settle(run, &mut host.machine, &mut host.kernel, cpu);
@@ -308,15 +348,16 @@ impl VirtualSystems {
         let vcpu = self.first[kernel.index() - 1] + cpu.index();
         let (system, v) = (&self.systems[kernel.index()], &self.vcpus[vcpu]);
         let k = &system.kernel.cpus[cpu.index()];
-        let pending = k.held_interrupts != 0 || k.pv_kicked;
+        let pending = k.held_interrupts != 0 || k.pv_kicked || k.wakes_vcpus != WakesVcpus::None;
         let c = &system.machine.cpus[cpu.index()];
         let idle = c.activity == Activity::Idle && c.idle_from <= run.now;
         let pv_waits = c.activity == Activity::Busy && c.segment.mode == Mode::PvWait;
         let halts = !pending && (idle && !system.machine.polls(cpu) || pv_waits);
+        let executes = v.in_guest && c.rate > 0;
         match v.asked {
-            Asked::Run if v.in_guest && halts => self.halt(run, vcpu),
-            Asked::Run if v.in_guest && k.flush.yields_to.is_some() => self.exit_to_yield(run, vcpu),
-            Asked::Run if v.in_guest && k.pause_loop => self.exit_for_pause(run, vcpu),
+            Asked::Run if executes && halts => self.halt(run, vcpu),
+            Asked::Run if executes && k.flush.yields_to.is_some() => self.exit_to_yield(run, vcpu),
+            Asked::Run if executes && k.pause_loop => self.exit_for_pause(run, vcpu),
             Asked::Halt if pending => {
                 let sender = self.first[kernel.index() - 1] + c.woken_from.index();
                 self.kick(run, vcpu, sender);
@@ -331,9 +372,9 @@ impl VirtualSystems {
         let v = &mut self.vcpus[vcpu];
         v.asked = Asked::Halt;
         v.halted_at = run.now;
-        let (cpu, window, Some(task)) = (v.host_cpu, v.window, v.task) else { return };
+        let (host, cpu, window, Some(task)) = (v.host, v.host_cpu, v.window, v.task) else { return };
         self.leave_guest(run, vcpu);
-        let System { machine, kernel, programs } = &mut self.systems[0];
+        let System { machine, kernel, programs } = &mut self.systems[host];
         machine.cpus[cpu.index()].progress(run.now);
         Halted { cpu, task, window }.begin(machine, programs);
         let exit = machine.draw_exit(cpu).div_ceil(2);
@@ -352,7 +393,7 @@ impl VirtualSystems {
             Thread::Loaded => self.vcpus[sender].host_cpu,
             _ => self.vcpus[vcpu].host_cpu,
         };
-        let System { machine, kernel, programs } = &mut self.systems[0];
+        let System { machine, kernel, programs } = &mut self.systems[self.vcpus[vcpu].host];
         if kernel.tasks[task.index()].life != Life::Sleeping {
             // It has not blocked yet.
             let cpu = kernel.sched.cpu_of(task);
@@ -363,6 +404,41 @@ impl VirtualSystems {
             }
             return;
         }
+        if self.rules[self.vcpus[vcpu].vm].escalates && sender != vcpu {
+            return self.escalate(run, vcpu);
+        }
+        self.wake_thread(run, vcpu, by);
+    }
+
+    /// `xive_esc_irq`: an interrupt for a vCPU that is not dispatched becomes one of the host, which wakes the thread. The host CPU that
+    /// handles it was chosen when the vCPU was created, each time the next one (`xive_pick_irq_target`).
+    fn escalate<S: Sink>(&mut self, run: &mut Run<S>, vcpu: usize) {
+        let host = self.vcpus[vcpu].host;
+        let System { machine, kernel, .. } = &mut self.systems[host];
+        let cpu = CpuId((vcpu % machine.cpus.len()) as u32);
+        self.vcpus[vcpu].wakes_on = Some(cpu);
+        kernel.cpus[cpu.index()].wakes_vcpus = WakesVcpus::Pending;
+        match machine.cpus[cpu.index()].activity {
+            Activity::Idle => kernel::wake_idle_cpu(run, machine, kernel, cpu, cpu),
+            Activity::Exiting => {}
+            Activity::Busy => {
+                machine.cpus[cpu.index()].progress(run.now);
+                machine.charge_irq(cpu);
+                self.wake_those_held(run, host, cpu);
+            }
+        }
+    }
+
+    /// Wakes the thread of a vCPU, which sleeps, on a CPU of its host. If that is a vCPU itself and does not execute, the timer that
+    /// wakes the thread is an interrupt that waits for it.
+    pub(super) fn wake_thread<S: Sink>(&mut self, run: &mut Run<S>, vcpu: usize, by: CpuId) {
+        let (host, Some(task)) = (self.vcpus[vcpu].host, self.vcpus[vcpu].task) else { return };
+        let System { machine, kernel, .. } = &mut self.systems[host];
+        if host != 0 && machine.cpus[by.index()].rate == 0 {
+            self.vcpus[vcpu].wakes_on = Some(by);
+            kernel.cpus[by.index()].wakes_vcpus = WakesVcpus::Pending;
+            return run.touch(kernel.id, by);
+        }
         machine.cpus[by.index()].progress(run.now);
         kernel::try_to_wake_up(run, machine, kernel, task, by, false);
         kernel::irqentry_exit(run, machine, kernel, by);
@@ -370,6 +446,28 @@ impl VirtualSystems {
             self.vcpus[vcpu].moved(Thread::Runnable, run.now);
             self.stop_clock(run.now, vcpu);
             self.show(vcpu);
+        }
+    }
+
+    /// A CPU of a host executes again: it wakes the threads of vCPUs whose timers it could not handle.
+    fn wake_those_held<S: Sink>(&mut self, run: &mut Run<S>, host: usize, cpu: CpuId) {
+        let System { machine, kernel, .. } = &mut self.systems[host];
+        let (c, k) = (&machine.cpus[cpu.index()], &mut kernel.cpus[cpu.index()]);
+        let executes = c.rate > 0 && c.activity != Activity::Exiting;
+        if k.wakes_vcpus == WakesVcpus::None || k.wakes_vcpus == WakesVcpus::Pending && !executes {
+            return;
+        }
+        k.wakes_vcpus = WakesVcpus::None;
+        for vcpu in 0..self.vcpus.len() {
+            let v = &mut self.vcpus[vcpu];
+            if v.host != host || v.wakes_on != Some(cpu) {
+                continue;
+            }
+            v.wakes_on = None;
+            let life = v.task.map(|task| self.systems[host].kernel.tasks[task.index()].life);
+            if life == Some(Life::Sleeping) {
+                self.wake_thread(run, vcpu, cpu);
+            }
         }
     }
 

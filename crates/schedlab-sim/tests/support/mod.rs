@@ -73,6 +73,7 @@ pub fn machine(topology: Topology, cost: Nanos) -> Machine {
             copy_page_table: c(),
             user_op: c(),
             vm_exit: none(),
+            vm_exit_nested: none(),
             tlb_flush: none(),
             cpu_relax: none(),
             ple_window: none(),

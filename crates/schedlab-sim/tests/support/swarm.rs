@@ -8,7 +8,7 @@ use schedlab_model::{CpuId, CpuMask, Topology, MSEC};
 use schedlab_policy::fair::GroupShares;
 use schedlab_policy::{PreemptModel, Version};
 use schedlab_spec::{Cgroup, CpuMax, IdleState, Mechanism, RunSpec};
-use schedlab_workload::{Amount, Dist, ObjectSpec, Op, Policy, Program, TaskKind, TaskSpec, Workload};
+use schedlab_workload::{Amount, Dist, MemoryWork, ObjectSpec, Op, Policy, Program, TaskKind, TaskSpec, Workload};
 
 use super::{in_parts, kernel, machine};
 
@@ -151,6 +151,23 @@ pub fn with_physics(spec: RunSpec) -> RunSpec {
     let transfer = spec.seed >> 16 & 1023;
     machine.costs.line_transfer = [0, 1, 2, 3, 4].map(|distance| Dist::Constant(distance * transfer));
     RunSpec { machine: Arc::new(machine), ..spec }
+}
+
+/// The run on a machine whose CPUs flush their TLBs for each other, with programs that unmap memory in every round. The tasks of
+/// an odd seed belong to two processes.
+pub fn with_munmaps(spec: RunSpec) -> RunSpec {
+    let mut machine = schedlab_spec::Machine::clone(&spec.machine);
+    machine.costs.tlb_flush = Dist::Constant(1 + (spec.seed >> 5) % 700);
+    let mut workloads = spec.workloads.to_vec();
+    for (index, program) in workloads.iter_mut().flat_map(|workload| workload.programs.iter_mut().skip(1)).enumerate() {
+        let unmap = Op::Memory { work: MemoryWork::Unmap, kib: 4 << ((spec.seed >> index) % 6) };
+        program.ops.insert(1, unmap);
+    }
+    if spec.seed % 2 == 1 {
+        let tasks = workloads.iter_mut().flat_map(|workload| &mut workload.tasks);
+        tasks.enumerate().for_each(|(index, task)| task.process = index as u32 % 2);
+    }
+    RunSpec { machine: Arc::new(machine), workloads: Arc::new(workloads), ..spec }
 }
 
 /// A state that polls and two deeper ones, for a governor to choose from.
