@@ -1,4 +1,4 @@
-//! Which CPUs share what: threads of a core, a last-level cache, a package, a NUMA node.
+//! Which CPUs share what: threads of a core, a cluster, a last-level cache, a package, a NUMA node.
 
 use crate::{CpuId, CpuMask, MAX_CPUS};
 
@@ -7,6 +7,8 @@ use crate::{CpuId, CpuMask, MAX_CPUS};
 pub struct CpuPlace {
     /// Physical core.
     pub core: u32,
+    /// Cores that share something below the last-level cache, such as an L2 cache (`cpu_clustergroup_mask`).
+    pub cluster: u32,
     /// Last-level cache domain (`sd_llc`).
     pub llc: u32,
     /// Package.
@@ -35,6 +37,8 @@ pub enum Distance {
 pub enum Level {
     /// Threads of a core.
     Smt,
+    /// Cores of a cluster (CLS).
+    Cls,
     /// Cores sharing the last-level cache.
     Mc,
     /// All CPUs of a node (DIE up to 6.6, PKG later).
@@ -69,13 +73,17 @@ pub enum TopologyError {
 pub struct Topology {
     places: Vec<CpuPlace>,
     smt: Vec<CpuMask>,
+    cluster: Vec<CpuMask>,
     llc: Vec<CpuMask>,
     node: Vec<CpuMask>,
     all: CpuMask,
+    /// The first CPU of a CPU's cluster, or of its last-level cache where it has no cluster (`sd_share_id`).
+    share_id: Vec<CpuId>,
+    has_clusters: bool,
 }
 
 impl Topology {
-    /// Builds from one place per CPU. A core must lie within one LLC, an LLC within one node.
+    /// Builds from one place per CPU. A core must lie within one cluster, a cluster within one LLC, an LLC within one node.
     pub fn new(places: Vec<CpuPlace>) -> Result<Self, TopologyError> {
         if places.is_empty() {
             return Err(TopologyError::Empty);
@@ -84,14 +92,50 @@ impl Topology {
             return Err(TopologyError::TooMany(places.len()));
         }
         nested(&places, "core", |p| p.core, "llc", |p| p.llc)?;
+        nested(&places, "core", |p| p.core, "cluster", |p| p.cluster)?;
+        nested(&places, "cluster", |p| p.cluster, "llc", |p| p.llc)?;
         nested(&places, "llc", |p| p.llc, "node", |p| p.node)?;
+        let smt = sharing(&places, |p| p.core);
+        let cluster = sharing(&places, |p| p.cluster);
+        let llc = sharing(&places, |p| p.llc);
+        let is_clustered = |cpu: usize| cluster[cpu].count() > smt[cpu].count();
+        let unit = |cpu: usize| if is_clustered(cpu) { &cluster[cpu] } else { &llc[cpu] };
+        let share_id = (0..places.len()).map(|cpu| unit(cpu).lowest().unwrap_or_default()).collect();
         Ok(Topology {
-            smt: sharing(&places, |p| p.core),
-            llc: sharing(&places, |p| p.llc),
+            has_clusters: (0..places.len()).any(is_clustered),
+            share_id,
+            smt,
+            cluster,
+            llc,
             node: sharing(&places, |p| p.node),
             all: CpuMask::first(places.len()),
             places,
         })
+    }
+
+    /// The same CPUs with this many cores in each cluster, counted within each last-level cache.
+    pub fn clustered(&self, cores_per_cluster: u32) -> Result<Self, TopologyError> {
+        let mut cores = std::collections::BTreeMap::<u32, Vec<u32>>::new();
+        for place in &self.places {
+            let of_llc = cores.entry(place.llc).or_default();
+            if !of_llc.contains(&place.core) {
+                of_llc.push(place.core);
+            }
+        }
+        let first_of_cluster = |place: &CpuPlace| {
+            let of_llc = &cores[&place.llc];
+            let nth = of_llc.iter().position(|core| *core == place.core).unwrap_or(0);
+            of_llc[nth - nth % cores_per_cluster.max(1) as usize]
+        };
+        Topology::new(self.places.iter().map(|place| CpuPlace { cluster: first_of_cluster(place), ..*place }).collect())
+    }
+
+    /// The machine as a kernel without cluster domains sees it.
+    #[must_use]
+    pub fn without_clusters(&self) -> Self {
+        let llc_ids = self.llc.iter().map(|llc| llc.lowest().unwrap_or_default()).collect();
+        let places = self.places.iter().map(|place| CpuPlace { cluster: place.core, ..*place }).collect();
+        Topology { places, cluster: self.smt.clone(), share_id: llc_ids, has_clusters: false, ..self.clone() }
     }
 
     /// A regular machine: every unit has the same number of the next smaller one. CPUs are numbered core-major with
@@ -112,7 +156,7 @@ impl Topology {
         let place = |core: u32| {
             let llc = core / cores_per_llc;
             let node = llc / llcs_per_node;
-            CpuPlace { core, llc, socket: node, node }
+            CpuPlace { core, cluster: core, llc, socket: node, node }
         };
         let cpus = if adjacent_threads {
             (0..cores * threads_per_core).map(|cpu| place(cpu / threads_per_core)).collect()
@@ -144,6 +188,26 @@ impl Topology {
     #[must_use]
     pub fn smt(&self, cpu: CpuId) -> &CpuMask {
         &self.smt[cpu.index()]
+    }
+
+    /// Whether any cluster has more than one core (`sched_cluster_active`).
+    #[inline]
+    #[must_use]
+    pub fn has_clusters(&self) -> bool {
+        self.has_clusters
+    }
+
+    /// The CPUs of the same cluster, itself included; without clusters the threads of the core.
+    #[must_use]
+    pub fn cluster(&self, cpu: CpuId) -> &CpuMask {
+        &self.cluster[cpu.index()]
+    }
+
+    /// Whether two CPUs share a cluster, or a last-level cache where there are no clusters (`cpus_share_resources`).
+    #[inline]
+    #[must_use]
+    pub fn share_resources(&self, a: CpuId, b: CpuId) -> bool {
+        self.share_id[a.index()] == self.share_id[b.index()]
     }
 
     /// The CPUs under the same last-level cache, itself included (`sd_llc` span).
@@ -187,8 +251,13 @@ impl Topology {
     #[must_use]
     pub fn domains(&self, cpu: CpuId) -> Vec<(Level, CpuMask)> {
         let i = cpu.index();
-        let spans =
-            [(Level::Smt, self.smt[i]), (Level::Mc, self.llc[i]), (Level::Pkg, self.node[i]), (Level::Numa, self.all)];
+        let spans = [
+            (Level::Smt, self.smt[i]),
+            (Level::Cls, self.cluster[i]),
+            (Level::Mc, self.llc[i]),
+            (Level::Pkg, self.node[i]),
+            (Level::Numa, self.all),
+        ];
         let mut levels: Vec<(Level, CpuMask)> = Vec::new();
         for (level, span) in spans {
             if span.count() > levels.last().map_or(1, |(_, below)| below.count()) {
@@ -241,13 +310,38 @@ mod tests {
     }
 
     #[test]
+    fn a_cluster_is_a_level_between_core_and_cache() {
+        let t = Topology::regular(1, 1, 8, 2, false).unwrap().clustered(4).unwrap();
+        assert_eq!(t.cluster(CpuId(9)).to_list(), "0-3,8-11");
+        let levels: Vec<(Level, usize)> = t.domains(CpuId(0)).iter().map(|d| (d.0, d.1.count())).collect();
+        assert_eq!(levels, [(Level::Smt, 2), (Level::Cls, 8), (Level::Mc, 16)]);
+        assert!(t.share_resources(CpuId(0), CpuId(11)) && !t.share_resources(CpuId(0), CpuId(4)));
+        let flat = t.without_clusters();
+        assert!(!flat.has_clusters() && flat.share_resources(CpuId(0), CpuId(4)));
+        assert_eq!(flat.domains(CpuId(0)).len(), 2);
+        // One core per cluster is none, and one cluster per cache takes the cache's place.
+        assert!(!Topology::regular(1, 1, 4, 1, true).unwrap().clustered(1).unwrap().has_clusters());
+        let whole = Topology::regular(1, 1, 4, 1, true).unwrap().clustered(4).unwrap();
+        assert_eq!(whole.domains(CpuId(0)).len(), 1);
+    }
+
+    /// Some CPUs in clusters beside others in none, as cores of an x86 hybrid: those without share the cache.
+    #[test]
+    fn cpus_without_a_cluster_share_their_cache() {
+        let place = |core, cluster| CpuPlace { core, cluster, llc: 0, socket: 0, node: 0 };
+        let t = Topology::new(vec![place(0, 0), place(1, 1), place(2, 2), place(3, 2)]).unwrap();
+        assert!(t.share_resources(CpuId(0), CpuId(1)) && t.share_resources(CpuId(2), CpuId(3)));
+        assert!(!t.share_resources(CpuId(1), CpuId(2)));
+    }
+
+    #[test]
     fn one_cpu_has_no_domain() {
         assert!(Topology::regular(1, 1, 1, 1, true).unwrap().domains(CpuId(0)).is_empty());
     }
 
     #[test]
     fn impossible_machines_are_refused() {
-        let place = |core, llc, node| CpuPlace { core, llc, socket: node, node };
+        let place = |core, llc, node| CpuPlace { core, cluster: core, llc, socket: node, node };
         assert_eq!(Topology::new(vec![]).unwrap_err(), TopologyError::Empty);
         let split = Topology::new(vec![place(0, 0, 0), place(0, 1, 0)]).unwrap_err();
         assert_eq!(split.to_string(), "core 0 spans two llcs");

@@ -183,9 +183,8 @@ features! {
         seen "6.1.192" by "33cf66d88306" => ON,
         seen "6.12.107" by "33cf66d88306" => ON,
         seen "6.18.5" by "33cf66d88306" => ON;
-    /// count the rate of newidle balancing as success
+    /// newidle balancing that is rarely called is tried more often than its successes justify
     NiRate NI_RATE ABSENT, from "7.1" by "9fe89f022c05" => ON;
-        left_out(because "successes alone count");
 }
 
 impl Feature {

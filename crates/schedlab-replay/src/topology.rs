@@ -18,12 +18,15 @@ impl Machine {
             units.sort_by_key(|unit| unit.lowest());
             units
         };
-        let [cores, llcs, sockets, nodes] = ["cores ", "llcs ", "sockets ", "nodes "].map(units);
+        let [cores, clusters, llcs, sockets, nodes] = ["cores ", "clusters ", "llcs ", "sockets ", "nodes "].map(units);
         let unit = |units: &[CpuMask], cpu: CpuId| units.iter().position(|unit| unit.has(cpu)).map(|nth| nth as u32);
         let place = |cpu: CpuId| {
             let socket = unit(&sockets, cpu)?;
             let (llc, node) = (unit(&llcs, cpu).unwrap_or(socket), unit(&nodes, cpu).unwrap_or(0));
-            Some(CpuPlace { core: unit(&cores, cpu)?, llc, socket, node })
+            // A cluster is numbered behind the cores, by which CPUs without one are numbered.
+            let core = unit(&cores, cpu)?;
+            let cluster = unit(&clusters, cpu).map_or(core, |nth| nth + cores.len() as u32);
+            Some(CpuPlace { core, cluster, llc, socket, node })
         };
         let places: Option<Vec<CpuPlace>> = (0..cpus as u32).map(|cpu| place(CpuId(cpu))).collect();
         match places.and_then(|places| Topology::new(places).ok()) {
@@ -34,7 +37,8 @@ impl Machine {
 }
 
 fn one_cache(cpus: usize) -> Topology {
-    let places = (0..cpus.max(1) as u32).map(|core| CpuPlace { core, llc: 0, socket: 0, node: 0 }).collect();
+    let places =
+        (0..cpus.max(1) as u32).map(|core| CpuPlace { core, cluster: core, llc: 0, socket: 0, node: 0 }).collect();
     Topology::new(places).expect("CPUs with a core each under one cache are a machine")
 }
 

@@ -82,7 +82,7 @@ fn variant(variant: &Variant) -> Json {
     })
 }
 
-/// The CPU lists of cores, last-level caches, sockets and nodes.
+/// The CPU lists of cores, last-level caches, sockets and nodes, and of clusters where there are any.
 fn topology(topology: &Topology) -> Json {
     let groups = |of: fn(CpuPlace) -> u32| -> Vec<String> {
         let mut groups: BTreeMap<u32, CpuMask> = BTreeMap::new();
@@ -91,12 +91,16 @@ fn topology(topology: &Topology) -> Json {
         }
         groups.values().map(CpuMask::to_list).collect()
     };
-    json!({
+    let mut shown = json!({
         "cores": groups(|place| place.core),
         "llcs": groups(|place| place.llc),
         "sockets": groups(|place| place.socket),
         "nodes": groups(|place| place.node),
-    })
+    });
+    if topology.has_clusters() {
+        shown["clusters"] = groups(|place| place.cluster).into();
+    }
+    shown
 }
 
 /// The median of every cost in ns, by distance where it depends on the distance, and the exit latency of every idle state.

@@ -33,6 +33,8 @@ def smp(groups: Groups, count: int, memory_mb: int = 1024) -> tuple[str | None, 
         raise ArmError(f"a guest of {count} CPUs is too large to emulate: the most is {MOST_CPUS}")
     if count == 1 or not groups:
         return None, ()
+    if "clusters" in groups:
+        raise ArmError("QEMU's x86 guests have no clusters of cores", hint="leave out cores-per-cluster of [topology]")
     sockets, llcs, cores = (len(groups[kind]) for kind in ("sockets", "llcs", "cores"))
     dies, in_die, threads = llcs // sockets, cores // llcs, count // cores
     if sockets * dies * in_die * threads != count or len(groups["nodes"]) not in (1, sockets):

@@ -31,7 +31,7 @@ impl FairClass<'_> {
     /// `active_load_balance_cpu_stop`: pushes one task to the CPU that asked for a push.
     pub fn active_load_balance_cpu_stop(&mut self, src: CpuId, dst: CpuId, now: Nanos) -> Moves {
         let mut moves = Moves::default();
-        let Some(level) = self.core.domains.common_level(&self.core.topology, dst, src) else { return moves };
+        let Some(level) = self.core.domains.common_level(dst, src) else { return moves };
         self.put_prev(src, self.core.clock_task(src, now));
         let movable = |task: &TaskId| self.core.tasks[task.index()].allows(dst);
         let Some(task) = self.fair.cfs_tasks(src).find(movable) else { return moves };

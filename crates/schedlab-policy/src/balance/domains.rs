@@ -4,7 +4,7 @@
 //! CPU (32 up to 5.9); imbalance_pct 110 (SMT) or 117 (125 above the cache up to 5.9); cache_nice_tries 0 (SMT), 1, 2 (NUMA). A domain's groups are its child domains
 //! (its CPUs at the lowest level); each CPU's list begins with its own group. Domains of equal span share one object here;
 //! the state that the kernel keeps per CPU is [`DomainState`]. Not modelled: overlapping NUMA domains (one NUMA level spans
-//! all nodes, within reclaim distance), clusters, asymmetric capacities, isolated CPUs.
+//! all nodes, within reclaim distance), asymmetric capacities, isolated CPUs.
 
 use schedlab_model::{CpuId, CpuMask, Level, Nanos, Topology};
 
@@ -12,7 +12,7 @@ use crate::pelt::series::CAPACITY_SCALE;
 use crate::sched::rq::Jiffies;
 
 /// The largest number of levels.
-pub(crate) const MAX_LEVELS: usize = 4;
+pub(crate) const MAX_LEVELS: usize = 5;
 
 /// One span and its groups.
 #[derive(Clone, Debug)]
@@ -58,6 +58,8 @@ pub(crate) struct DomainState {
     pub newidle_call: u32,
     pub newidle_success: u32,
     pub newidle_ratio: u32,
+    /// When the last 512 calls began, since boot.
+    pub newidle_stamp: Nanos,
 }
 
 /// A CPU's domain at one level, and its own group in that domain.
@@ -97,7 +99,7 @@ impl Domain {
 impl DomainState {
     /// The state after minutes of idleness: the domain was last balanced long ago, every pass found nothing to do and
     /// doubled the interval up to its maximum, and the cost of newidle balancing has decayed.
-    fn new(weight: u32) -> Self {
+    pub(super) fn new(weight: u32) -> Self {
         DomainState {
             last_balance: 0,
             balance_interval: 2 * u64::from(weight),
@@ -107,6 +109,7 @@ impl DomainState {
             newidle_call: 512,
             newidle_success: 256,
             newidle_ratio: 512,
+            newidle_stamp: 0,
         }
     }
 }
@@ -194,10 +197,8 @@ impl Domains {
     }
 
     /// The CPU's lowest domain that spans `other` too.
-    pub fn common_level(&self, topology: &Topology, cpu: CpuId, other: CpuId) -> Option<usize> {
-        let (depth, distance) = (self.depth(cpu), topology.distance(cpu, other));
-        // The distances Smt, Llc, Node and Remote correspond to the levels Smt, Mc, Pkg and Numa.
-        (0..depth).find(|level| self.at(cpu, *level).level as usize + 1 >= distance as usize)
+    pub fn common_level(&self, cpu: CpuId, other: CpuId) -> Option<usize> {
+        (0..self.depth(cpu)).find(|level| self.at(cpu, *level).span.has(other))
     }
 
     /// The root domain's overload flag: set at once when a CPU gets its second task, cleared only by a balance pass
@@ -233,7 +234,7 @@ fn build(topology: &Topology, level: Level, span: CpuMask, above_llc: u32) -> Do
     let groups = groups(topology, level, &span);
     let (imbalance_pct, cache_nice_tries) = match level {
         Level::Smt => (110, 0),
-        Level::Mc => (117, 1),
+        Level::Cls | Level::Mc => (117, 1),
         Level::Pkg => (above_llc, 1),
         Level::Numa => (above_llc, 2),
     };
@@ -290,8 +291,19 @@ mod tests {
         assert_eq!(domains.at(cpu, 2).groups[1].cores, 28);
         assert!(domains.at(cpu, 1).groups[0].smt && !domains.at(cpu, 2).groups[0].smt);
         for (other, level) in [(85, Some(0)), (30, Some(1)), (0, Some(2))] {
-            assert_eq!(domains.common_level(&topology, cpu, CpuId(other)), level);
+            assert_eq!(domains.common_level(cpu, CpuId(other)), level);
         }
+    }
+
+    #[test]
+    fn clusters_are_the_groups_of_their_cache() {
+        let topology = Topology::regular(1, 1, 8, 1, true).unwrap().clustered(4).unwrap();
+        let domains = Domains::new(&topology, 117);
+        let of = |level| domains.at(CpuId(5), level);
+        let shape = |d: &Domain| (d.level, d.weight, d.groups.len(), d.imbalance_pct, d.cache_nice_tries);
+        assert_eq!([shape(of(0)), shape(of(1))], [(Level::Cls, 4, 4, 117, 1), (Level::Mc, 8, 2, 117, 1)]);
+        assert_eq!(domains.common_level(CpuId(5), CpuId(6)), Some(0));
+        assert_eq!(domains.common_level(CpuId(5), CpuId(3)), Some(1));
     }
 
     #[test]

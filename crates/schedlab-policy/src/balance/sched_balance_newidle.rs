@@ -4,7 +4,7 @@
 //! two tasks (the root domain's overload flag), or if avg_idle is below the lowest domain's max_newidle_lb_cost (up to 5.15
 //! below migration_cost). Otherwise the CPU walks up its domains while avg_idle covers the time spent so far plus the
 //! domain's most expensive pass (which decays by 1/85 per second), until tasks are pulled. NI_RANDOM (6.1.192): a domain is skipped with
-//! the probability of its failures among the last calls. The duration of a pass is the time that the caller charges for it
+//! the probability of its failures among the last calls; NI_RATE (7.1) adds 1/1024 for each 4.2 ms that 512 calls took. The duration of a pass is the time that the caller charges for it
 //! (`Sched::set_balance_cost`).
 
 use schedlab_model::{CpuId, Nanos};
@@ -14,7 +14,7 @@ use super::CpuIdle;
 use crate::decision::{Decision, Verdict};
 use crate::fair::class::FairClass;
 use crate::features::Feature;
-use crate::sched::rq::Jiffies;
+use crate::sched::rq::{Jiffies, UPTIME};
 use crate::sched::types::Moves;
 
 impl FairClass<'_> {
@@ -77,17 +77,17 @@ impl FairClass<'_> {
             if avg_idle < spent + self.core.domains.state(cpu, level).max_newidle_lb_cost {
                 break;
             }
-            let Some(weight) = self.newidle_chance(cpu, level) else { continue };
+            let Some(weight) = self.newidle_chance(cpu, level, now) else { continue };
             let (passes, looked_at) = (moves.passes, moves.looked_at);
             let (pulled, go_on) = self.sched_balance_rq(cpu, level, CpuIdle::Newly, now, moves);
             let took = u64::from(moves.passes - passes) * self.core.balance_cost.per_pass
                 + u64::from(moves.looked_at - looked_at) * self.core.balance_cost.per_cpu;
             spent += took;
             let success = if pulled > 0 { weight } else { 0 };
-            let hz = u64::from(self.fair.config.hz);
+            let (hz, since_boot) = (u64::from(self.fair.config.hz), self.rate_clock(now));
             let state = self.core.domains.state_mut(cpu, level);
             if self.core.rules.newidle_by_cost {
-                state.update_newidle_cost(took, success, jiffies, hz);
+                state.update_newidle_cost(took, (success, since_boot), jiffies, hz);
             } else {
                 state.max_newidle_lb_cost = state.max_newidle_lb_cost.max(took);
             }
@@ -101,18 +101,27 @@ impl FairClass<'_> {
     }
 
     /// NI_RANDOM: the weight of a success, or `None` if the domain is skipped this time.
-    fn newidle_chance(&mut self, cpu: CpuId, level: usize) -> Option<u32> {
+    fn newidle_chance(&mut self, cpu: CpuId, level: usize, now: Nanos) -> Option<u32> {
         if !self.fair.config.has(Feature::NiRandom) {
+            return Some(1);
+        }
+        let since_boot = self.rate_clock(now);
+        if self.core.rules.newidle_sure && self.core.domains.state(cpu, level).newidle_ratio >= 1024 {
             return Some(1);
         }
         let dice = (self.core.random[cpu.index()].next_u64() >> 32) as u32 % 1024;
         let state = self.core.domains.state_mut(cpu, level);
         let weight = 1 + state.newidle_ratio;
         if dice > weight {
-            state.update_newidle_stats(0);
+            state.update_newidle_stats(0, since_boot);
             return None;
         }
         Some((1024 + weight / 2) / weight)
+    }
+
+    /// The time since boot, if NI_RATE counts the rate of the calls (`sched_clock` in `update_newidle_stats`).
+    fn rate_clock(&self, now: Nanos) -> Option<Nanos> {
+        self.fair.config.has(Feature::NiRate).then_some(UPTIME + now)
     }
 
     /// The time at which the domain is due on an idle CPU (`update_next_balance`).
@@ -123,9 +132,15 @@ impl FairClass<'_> {
 
 impl DomainState {
     /// `update_newidle_cost` after a pass.
-    fn update_newidle_cost(&mut self, took: Nanos, success: u32, jiffies: Jiffies, hz: Jiffies) {
+    fn update_newidle_cost(
+        &mut self,
+        took: Nanos,
+        (success, since_boot): (u32, Option<Nanos>),
+        jiffies: Jiffies,
+        hz: Jiffies,
+    ) {
         if took > 0 {
-            self.update_newidle_stats(success);
+            self.update_newidle_stats(success, since_boot);
         }
         if took > self.max_newidle_lb_cost {
             self.max_newidle_lb_cost = took;
@@ -145,14 +160,42 @@ impl DomainState {
         due
     }
 
-    /// `update_newidle_stats`.
-    fn update_newidle_stats(&mut self, success: u32) {
+    /// `update_newidle_stats`; with NI_RATE the time that the calls took is counted as success too.
+    fn update_newidle_stats(&mut self, success: u32, since_boot: Option<Nanos>) {
         self.newidle_call += 1;
         self.newidle_success += success;
         if self.newidle_call >= 1024 {
             self.newidle_ratio = self.newidle_success;
+            if let Some(now) = since_boot {
+                let rate = (now - std::mem::replace(&mut self.newidle_stamp, now)) >> 22;
+                self.newidle_ratio = u32::try_from(rate).unwrap_or(1024).saturating_add(self.newidle_success).min(1024);
+            }
             self.newidle_call /= 2;
             self.newidle_success /= 2;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schedlab_model::MSEC;
+
+    /// The success ratio after 512 calls in vain that took this long each; NI_RATE counts 1 of 1,024 for each 4.19 ms.
+    fn ratio_after(each: Nanos, rate: bool) -> u32 {
+        let mut state = DomainState { newidle_call: 512, newidle_success: 0, ..DomainState::new(2) };
+        for call in 1..=512 {
+            state.update_newidle_stats(0, rate.then_some(call * each));
+        }
+        state.newidle_ratio
+    }
+
+    #[test]
+    fn rare_calls_are_tried_more_often_than_they_succeed() {
+        for (each, rate, expected) in
+            [(MSEC, false, 0), (MSEC, true, 122), (4 * MSEC, true, 488), (100 * MSEC, true, 1024), (1000, true, 0)]
+        {
+            assert_eq!(ratio_after(each, rate), expected, "{each} ns");
         }
     }
 }

@@ -74,6 +74,8 @@ impl Core {
     /// Every CPU idle since time 0.
     pub(super) fn new(config: &KernelConfig, topology: Arc<Topology>, idle_class: ClassId) -> Self {
         let (nr_cpus, rules) = (topology.nr_cpus(), config.placement);
+        let sees_clusters = rules.cluster_domains || !topology.has_clusters();
+        let topology = if sees_clusters { topology } else { Arc::new(topology.without_clusters()) };
         let mut core = Core {
             rules,
             features: config.features,
@@ -229,6 +231,21 @@ impl Core {
     #[must_use]
     pub fn is_idle(&self, cpu: CpuId) -> bool {
         self.idle.is_idle(cpu) || self.is_preempted_idle(cpu)
+    }
+
+    /// Whether the search for an idle CPU distinguishes clusters (`sched_cluster_active`, 6.7 and later).
+    #[inline]
+    pub(crate) fn scans_clusters(&self) -> bool {
+        self.topology.has_clusters() && self.rules.cluster_scan
+    }
+
+    /// Whether the groups of the target's cache are clusters (SD_CLUSTER of `sd_llc->groups`).
+    #[inline]
+    pub(crate) fn has_cluster_group(&self, target: CpuId) -> bool {
+        self.scans_clusters() && {
+            let of_cluster = self.topology.cluster(target).count();
+            of_cluster > self.topology.smt(target).count() && of_cluster < self.topology.llc(target).count()
+        }
     }
 
     /// `available_idle_cpu`: idle and, in a guest, its vCPU not preempted.

@@ -1,12 +1,12 @@
 //! The search of one last-level cache for an idle core or CPU (`select_idle_cpu`, `select_idle_core`,
-//! `select_idle_smt`, kernel/sched/fair.c 5.12 and later; identical in 6.1.192 to 7.2 without CPU clusters).
+//! `select_idle_smt`, kernel/sched/fair.c 5.12 and later; identical in 6.1.192 to 7.2 without clusters).
 //!
 //! One pass over the allowed CPUs of the cache from target + 1 on (5.13: from target), wrapping around. With the idle-core
 //! hint the pass searches for the first core that is idle as a whole, or else takes the first idle thread that it has
 //! passed; there is no budget, and a failure clears the hint. Without the hint it takes the first idle CPU among the first
 //! `budget` CPUs ([`super::sis_budget`]). A CPU
-//! whose vCPU reads as preempted is not idle here ([`crate::Sched::set_vcpu_preempted`]). Not modelled: CPU clusters, core
-//! scheduling cookies.
+//! whose vCPU reads as preempted is not idle here ([`crate::Sched::set_vcpu_preempted`]). From 6.7 on the CPUs of the
+//! target's cluster come first, then the others, both from target + 1 on. Not modelled: core scheduling cookies.
 
 use schedlab_model::{CpuId, Distance, Nanos, TaskId, Topology};
 
@@ -28,6 +28,8 @@ pub(crate) struct Search<'a> {
     pub from_target: bool,
     /// CPUs that run only SCHED_IDLE tasks do not count as idle.
     pub idle_only: bool,
+    /// The target's cluster is searched before the rest of its cache.
+    pub cluster_first: bool,
 }
 
 impl FairClass<'_> {
@@ -51,9 +53,9 @@ impl FairClass<'_> {
             return None;
         };
         let llc = self.core.idle.llc_of(target);
-        let idle_only = self.wants_idle_only(task);
+        let (idle_only, cluster_first) = (self.wants_idle_only(task), self.core.has_cluster_group(target));
         let from_target = self.core.rules.search_from_target;
-        let search = Search { task: &self.core.tasks[task.index()], target, from_target, idle_only };
+        let search = Search { task: &self.core.tasks[task.index()], target, from_target, idle_only, cluster_first };
         let before = tested.counts;
         if has_idle_core {
             let map = (&mut self.core.idle, &*self.core.topology);
@@ -79,9 +81,9 @@ impl FairClass<'_> {
 
     /// A search for this task from a target on.
     pub(super) fn search(&self, task: TaskId, target: CpuId) -> Search<'_> {
-        let idle_only = self.wants_idle_only(task);
+        let (idle_only, cluster_first) = (self.wants_idle_only(task), self.core.has_cluster_group(target));
         let from_target = self.core.rules.search_from_target;
-        Search { task: &self.core.tasks[task.index()], target, from_target, idle_only }
+        Search { task: &self.core.tasks[task.index()], target, from_target, idle_only, cluster_first }
     }
 }
 
@@ -97,6 +99,17 @@ impl Search<'_> {
     /// The rank in the cache at which the search starts.
     fn start(&self, map: &IdleMap) -> usize {
         map.rank(self.target) + usize::from(!self.from_target)
+    }
+
+    /// The CPUs of the cache in the order in which they are searched: from the start on, wrapping around; the target's
+    /// cluster first where that is the rule.
+    fn order<'m>(&self, map: &'m IdleMap, topology: &'m Topology) -> impl Iterator<Item = CpuId> + 'm {
+        let cpus = &map.llc(map.llc_of(self.target)).cpus;
+        let start = self.start(map) % cpus.len();
+        let wrapped = move || cpus[start..].iter().chain(&cpus[..start]).copied();
+        let cluster = self.cluster_first.then(|| topology.cluster(self.target));
+        let near = wrapped().filter(move |cpu| cluster.is_some_and(|cluster| cluster.has(*cpu)));
+        near.chain(wrapped().filter(move |cpu| !cluster.is_some_and(|cluster| cluster.has(*cpu))))
     }
 }
 
@@ -131,8 +144,9 @@ pub(crate) fn scan_cores(
     let start = search.start(map);
     let mut thread = None;
     visited.start(map.nr_cores());
+    let clusters: Vec<CpuId> = if search.cluster_first { search.order(map, topology).collect() } else { vec![] };
     for step in 0..size {
-        let cpu = map.llc(llc).cpus[(start + step) % size];
+        let cpu = clusters.get(step).copied().unwrap_or_else(|| map.llc(llc).cpus[(start + step) % size]);
         if !search.task.allows(cpu) || visited.has(map.core_of(cpu)) {
             continue;
         }
@@ -186,8 +200,8 @@ pub(crate) fn scan_cpus(
     let llc = map.llc_of(search.target);
     let size = map.llc(llc).cpus.len();
     let start = search.start(map) % size;
-    if search.task.affinity.is_some() || search.idle_only {
-        return scan_cpus_one_by_one((map, topology), search, (llc, start), budget, tested);
+    if search.task.affinity.is_some() || search.idle_only || search.cluster_first {
+        return scan_cpus_one_by_one((map, topology), search, budget, tested);
     }
     let budget = budget as usize;
     match map.next_usable(llc, start) {
@@ -202,16 +216,14 @@ pub(crate) fn scan_cpus(
     }
 }
 
-/// The same, CPU by CPU, for a task that affinity excludes from some of them.
+/// The same, CPU by CPU, for a task that affinity excludes from some of them and on machines with clusters.
 fn scan_cpus_one_by_one(
     (map, topology): (&IdleMap, &Topology),
     search: &Search,
-    (llc, start): (LlcId, usize),
     mut budget: u32,
     tested: &mut Tested,
 ) -> (Option<CpuId>, bool) {
-    let cpus = &map.llc(llc).cpus;
-    for &cpu in cpus[start..].iter().chain(&cpus[..start]) {
+    for cpu in search.order(map, topology) {
         if !search.task.allows(cpu) {
             continue;
         }
@@ -270,6 +282,7 @@ mod tests {
         match shape {
             0 => Topology::regular(2, 1, 7, 2, false),
             1 => Topology::regular(1, 2, 3, 4, true),
+            3 => Topology::regular(1, 2, 6, 2, true).and_then(|t| t.clustered(3)),
             _ => Topology::regular(2, 2, 5, 1, true),
         }
         .unwrap()
@@ -299,18 +312,39 @@ mod tests {
             let mut bound = free.clone();
             bound.affinity = Some(Box::new(*topology.all()));
             let (mut a, mut b) = (Tested::new(waker, false), Tested::new(waker, false));
-            let search = Search { task: &free, target, from_target: waker.0 % 2 == 0, idle_only: false };
+            let search = Search { task: &free, target, from_target: waker.0 % 2 == 0, idle_only: false, cluster_first: false };
             let fast = scan_cpus((&map, &topology), &search, budget, &mut a);
             let slow = scan_cpus((&map, &topology), &Search { task: &bound, ..search }, budget, &mut b);
             prop_assert_eq!(fast, slow);
             prop_assert_eq!(a.counts, b.counts);
         }
 
+        /// With clusters the search takes the first idle CPU of the target's cluster, or else the first one of the cache.
+        #[test]
+        fn the_cluster_is_searched_first(
+            states in proptest::collection::vec(0u8..6, 1..60), target in 0u32..24, budget in 0u32..30,
+        ) {
+            let topology = machine(3);
+            let target = CpuId(target);
+            let mut map = IdleMap::new(&topology);
+            state(&mut map, &topology, &states);
+            let task = Task::new(&TaskAttr::default(), &topology);
+            let search = Search { task: &task, target, from_target: false, idle_only: false, cluster_first: true };
+            let mut tested = Tested::new(target, false);
+            let (found, _) = scan_cpus((&map, &topology), &search, budget, &mut tested);
+            let llc: Vec<CpuId> = map.llc(map.llc_of(target)).cpus.clone();
+            let after = |cpu: &CpuId| (cpu.0 + llc.len() as u32 - target.0 - 1) % llc.len() as u32;
+            let mut order: Vec<CpuId> = llc.clone();
+            order.sort_by_key(|cpu| (!topology.cluster(target).has(*cpu), after(cpu)));
+            let expected = order.into_iter().take(budget as usize).find(|cpu| map.is_usable(*cpu));
+            prop_assert_eq!(found, expected);
+        }
+
         /// A core search returns an idle core if there is one the task may start on, else a usable allowed thread if
         /// there is one, and then clears the hint.
         #[test]
         fn core_search_is_complete(
-            shape in 0u8..3,
+            shape in 0u8..4,
             states in proptest::collection::vec(0u8..4, 1..60),
             target in 0u32..40,
             allowed in proptest::collection::vec(any::<bool>(), 40),
@@ -325,7 +359,8 @@ mod tests {
             let llc = map.llc_of(target);
             map.llc_mut(llc).has_idle_cores = true;
             let mut tested = Tested::new(target, false);
-            let search = Search { task: &task, target, from_target: false, idle_only: false };
+            let cluster_first = topology.has_clusters();
+            let search = Search { task: &task, target, from_target: false, idle_only: false, cluster_first };
             let found = scan_cores((&mut map, &topology), &mut VisitedCores::default(), &search, &mut tested);
             let mine = |cpu: &CpuId| task.allows(*cpu);
             let cpus: Vec<CpuId> = map.llc(llc).cpus.clone();

@@ -2,8 +2,9 @@
 //!
 //! The candidates in their order: target; prev if it shares the cache; the recently used CPU; with SMT and without the
 //! idle-core hint, a sibling of prev; then the search of the cache ([`super::select_idle_cpu`]; up to 5.11
-//! [`super::select_idle_cpu_up_to_5_11`]). Not modelled: per-CPU kthreads that wake tasks on prev (stacking after IO),
-//! asymmetric capacities, and CPU clusters (6.7+).
+//! [`super::select_idle_cpu_up_to_5_11`]). From 6.7 on, on a machine with clusters, prev and the recently used CPU are taken
+//! at once only in the target's cluster; in another one they come after the search. Not modelled: per-CPU kthreads that wake
+//! tasks on prev (stacking after IO), and asymmetric capacities.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
@@ -30,16 +31,35 @@ impl FairClass<'_> {
         if self.is_candidate_idle(task, (target, role), target, tested) {
             return Some((target, SelectRule::TargetIdle));
         }
+        let mut spare = None;
         if prev != target && self.is_candidate_idle(task, (prev, Role::Previous), target, tested) {
-            return Some((prev, SelectRule::PrevIdle));
+            if self.is_near(prev, target) {
+                return Some((prev, SelectRule::PrevIdle));
+            }
+            spare = Some((prev, SelectRule::PrevIdleInOtherCluster));
         }
         if let Some(recent) = self.recently_used(task, prev, target, tested) {
-            return Some((recent, SelectRule::RecentlyUsedIdle));
+            if self.is_near(recent, target) {
+                return Some((recent, SelectRule::RecentlyUsedIdle));
+            }
+            spare = spare.or(Some((recent, SelectRule::RecentlyUsedIdleInOtherCluster)));
         }
-        match self.core.rules.idle_search {
+        let found = match self.core.rules.idle_search {
             IdleSearch::OnePass => self.search_llc(task, prev, target, tested, now),
             IdleSearch::ThreePasses { stops_early } => self.search_in_passes(task, target, stops_early, tested, now),
+        };
+        if let (None, Some((cpu, _))) = (found, spare) {
+            let role = if cpu == prev { Role::Previous } else { Role::RecentlyUsed };
+            tested.step(|| Step::of("select_idle_sibling", cpu, role, "idle in another cluster: chosen after all"));
         }
+        found.or(spare)
+    }
+
+    /// Whether an idle CPU of the target's cache is taken before the search: in the target's cluster, where clusters are
+    /// searched first (`cpus_share_resources`).
+    #[inline]
+    fn is_near(&self, cpu: CpuId, target: CpuId) -> bool {
+        !self.core.scans_clusters() || self.core.topology.share_resources(cpu, target)
     }
 
     /// The task's `recent_used_cpu` if it is idle. Prev replaces it, up to 5.14 only in that case.
@@ -64,6 +84,7 @@ impl FairClass<'_> {
         let taken = allowed && self.choose_idle_cpu(task, cpu);
         tested.step(|| {
             let answer = match () {
+                () if taken && !self.is_near(cpu, target) => "idle, but not in the target's cluster",
                 () if taken => "idle: chosen",
                 () if !reachable => "not in the target's cache",
                 () if !allowed => "not allowed there",

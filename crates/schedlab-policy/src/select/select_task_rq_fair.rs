@@ -37,7 +37,7 @@ impl FairClass<'_> {
         self.record_wakee(task, this, now);
         let want_affine = self.wants_affine(task, this, tested);
         // Without a domain that spans both there is no affine target, and no domain carries SD_BALANCE_WAKE.
-        let (target, rule) = match self.core.domains.common_level(&self.core.topology, this, prev) {
+        let (target, rule) = match self.core.domains.common_level(this, prev) {
             Some(level) if want_affine && this != prev => self.wake_affine(task, (this, prev), sync, level, tested),
             _ => (prev, SelectRule::Previous),
         };

@@ -126,6 +126,17 @@ rules! {
     search_from_target: bool = true,
         from "5.15" by "56498cfb045d" => false;
 
+    /// Clusters are scheduling domains (CONFIG_SCHED_CLUSTER).
+    BOTH "domains: clusters" in "set_sched_topology"
+    cluster_domains: bool = false,
+        from "5.16" by "778c558f49a2" => true;
+
+    /// The target's cluster is searched before the rest of its cache, and an idle prev or recent CPU in another cluster is
+    /// taken only if the search fails.
+    BOTH "idle search: cluster first" in "select_idle_cpu"
+    cluster_scan: bool = false,
+        from "6.7" by "8881e1639f1f" => true;
+
     /// SIS_PROP counts with `avg_idle / 512`, not with `wake_avg_idle`.
     BOTH "idle search: budget of SIS_PROP" in "select_idle_cpu"
     prop_by_avg_idle: bool = true,
@@ -208,6 +219,11 @@ rules! {
     BOTH "balance: newidle gate" in "newidle_balance"
     newidle_by_cost: bool = false,
         from "5.16" by "c5b0a7eefc70" => true;
+
+    /// A domain whose newidle passes always succeed is tried without drawing a random number.
+    BOTH "balance: newidle without a draw" in "newidle_balance"
+    newidle_sure: bool = false,
+        from "7.1" by "9fe89f022c05" => true;
 
     /// Within a cache spare capacity is filled by tasks, not by utilisation.
     BOTH "balance: tasks within a cache" in "calculate_imbalance"

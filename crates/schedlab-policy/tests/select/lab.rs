@@ -26,6 +26,10 @@ impl Lab {
     pub fn configured(version: &str, shape: Shape, configure: impl FnOnce(&mut KernelConfig)) -> Lab {
         let (nodes, llcs, cores, threads) = shape;
         let topology = Topology::regular(nodes, llcs, cores, threads, true).expect("a possible shape");
+        Lab::on(version, topology, configure)
+    }
+
+    pub fn on(version: &str, topology: Topology, configure: impl FnOnce(&mut KernelConfig)) -> Lab {
         let version = Version::find(version).expect("a modelled version");
         let mut config = KernelConfig::new(version, topology.nr_cpus(), 250);
         configure(&mut config);

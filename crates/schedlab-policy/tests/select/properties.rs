@@ -1,7 +1,7 @@
 //! Random traffic on small machines: what must hold whatever happens.
 
 use proptest::prelude::*;
-use schedlab_model::{CpuId, CpuMask, TaskId, MSEC, USEC};
+use schedlab_model::{CpuId, CpuMask, TaskId, Topology, MSEC, USEC};
 use schedlab_policy::fair::GroupId;
 use schedlab_policy::{FairPolicy, WakeKind};
 
@@ -44,6 +44,12 @@ fn op() -> impl Strategy<Value = Op> {
         1 => (task, any::<bool>()).prop_map(|(task, idle)| Op::Policy { task, idle }),
         6 => (0u64..6000).prop_map(|us| Op::Wait { us }),
     ]
+}
+
+/// A shape, its CPUs in clusters of that many cores.
+fn machine((shape, clusters): (Shape, u32)) -> Topology {
+    let (nodes, llcs, cores, threads) = shape;
+    Topology::regular(nodes, llcs, cores, threads, true).and_then(|flat| flat.clustered(clusters)).unwrap()
 }
 
 const SHAPES: [Shape; 6] = [(1, 1, 1, 1), (1, 1, 2, 1), (1, 1, 3, 2), (2, 1, 4, 1), (2, 2, 2, 2), (1, 4, 1, 4)];
@@ -207,11 +213,11 @@ proptest! {
     /// No task is lost or queued twice, every count and mask is true, every choice is allowed and as idle as claimed.
     #[test]
     fn traffic_keeps_the_books(
-        shape in prop::sample::select(&SHAPES[..]),
+        shape in (prop::sample::select(&SHAPES[..]), 1u32..3),
         version in prop::sample::select(VERSIONS),
         ops in proptest::collection::vec(op(), 1..300),
     ) {
-        let mut traffic = Traffic { lab: Lab::new(version, shape), tasks: Vec::new() };
+        let mut traffic = Traffic { lab: Lab::on(version, machine(shape), |_| {}), tasks: Vec::new() };
         for op in &ops {
             traffic.apply(op);
             traffic.check();
@@ -221,12 +227,12 @@ proptest! {
     /// The same calls give the same answers.
     #[test]
     fn traffic_is_deterministic(
-        shape in prop::sample::select(&SHAPES[..]),
+        shape in (prop::sample::select(&SHAPES[..]), 1u32..3),
         version in prop::sample::select(VERSIONS),
         ops in proptest::collection::vec(op(), 1..200),
     ) {
         let run = || {
-            let mut traffic = Traffic { lab: Lab::new(version, shape), tasks: Vec::new() };
+            let mut traffic = Traffic { lab: Lab::on(version, machine(shape), |_| {}), tasks: Vec::new() };
             ops.iter().for_each(|op| traffic.apply(op));
             let place = |(task, _): &(TaskId, bool)| (traffic.lab.sched.cpu_of(*task), traffic.lab.sched.fair.entity(*task).vruntime);
             traffic.tasks.iter().map(place).collect::<Vec<_>>()
@@ -237,11 +243,11 @@ proptest! {
     /// Periodic balancing reaches and keeps an even spread of equal hogs without losing any.
     #[test]
     fn hogs_end_up_evenly_spread(
-        shape in prop::sample::select(&SHAPES[..]),
+        shape in (prop::sample::select(&SHAPES[..]), 1u32..3),
         version in prop::sample::select(VERSIONS),
         starts in proptest::collection::vec(0u32..16, 1..40),
     ) {
-        let mut lab = Lab::new(version, shape);
+        let mut lab = Lab::on(version, machine(shape), |_| {});
         let cpus = lab.idle.len() as u32;
         for cpu in &starts {
             let task = lab.task_on(cpu % cpus);

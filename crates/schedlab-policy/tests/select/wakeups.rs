@@ -1,6 +1,6 @@
 //! Where wakeups and forks go, example by example.
 
-use schedlab_model::{CpuId, CpuMask, MSEC, SEC};
+use schedlab_model::{CpuId, CpuMask, Topology, MSEC, SEC};
 use schedlab_policy::procedure::{sched_ttwu_pending, try_to_wake_up, Effect, Recorder, Wakeup};
 use schedlab_policy::{KernelConfig, WakeKind};
 
@@ -70,6 +70,45 @@ fn the_cache_is_searched_from_target_plus_one_within_the_budget() {
     assert_eq!((selection.cpu, selection.rule), (CpuId(6), "idle CPU search"));
     // The target itself, then 3, 4, 5, 6.
     assert_eq!(selection.tested, [1, 0, 4, 0, 0]);
+}
+
+/// Eight CPUs under one cache in two clusters; the waker is alone on CPU 0 and about to sleep, the wakee last ran on CPU 7,
+/// in the other cluster.
+#[test]
+fn the_cluster_of_the_target_is_searched_first() {
+    for (version, busy, expected) in [
+        ("6.6", &[0][..], (7, "prev idle")),
+        ("6.8", &[0], (1, "idle CPU search")),
+        ("6.8", &[0, 1, 2], (3, "idle CPU search")),
+        ("6.8", &[0, 1, 2, 3], (4, "idle CPU search")),
+        ("7.2", &[0, 1, 2, 3, 4], (5, "idle CPU search")),
+    ] {
+        let topology = Topology::regular(1, 1, 8, 1, true).and_then(|flat| flat.clustered(4)).unwrap();
+        let mut lab = Lab::on(version, topology, |_| {});
+        let wakee = lab.task_on(7);
+        for cpu in busy {
+            lab.running(*cpu);
+        }
+        let selection = lab.select(wakee, 0, SYNC);
+        assert_eq!((selection.cpu.0, selection.rule), expected, "{version} with {busy:?} busy");
+    }
+}
+
+#[test]
+fn an_idle_prev_in_another_cluster_is_better_than_none() {
+    let topology = Topology::regular(1, 1, 8, 1, true).and_then(|flat| flat.clustered(4)).unwrap();
+    let mut lab = Lab::on("6.8", topology, |_| {});
+    let wakee = lab.task_on(7);
+    for cpu in 0..7 {
+        lab.running(cpu);
+    }
+    // As above, the cache is too busy to be searched.
+    lab.now += SEC;
+    (0..7).for_each(|cpu| _ = lab.sched.tick(CpuId(cpu), lab.now));
+    lab.sched.sched_balance_domains(CpuId(7), true, lab.now);
+    lab.sched.sched_balance_domains(CpuId(0), false, lab.now);
+    let selection = lab.select(wakee, 2, SYNC);
+    assert_eq!((selection.cpu, selection.rule), (CpuId(7), "prev idle in another cluster"));
 }
 
 #[test]

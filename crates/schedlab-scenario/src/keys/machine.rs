@@ -27,6 +27,12 @@ pub const TOPOLOGY: Section = Section {
         key("nodes", "1 to 1024", "1", "NUMA nodes, one socket each"),
         key("llcs-per-node", "1 to 1024", "1", "last-level caches of a node"),
         key("cores-per-llc", "1 to 1024", "", "cores under a last-level cache"),
+        key(
+            "cores-per-cluster",
+            "a divisor of cores-per-llc",
+            "1: no clusters",
+            "cores that share an L2 cache or a tag of the last-level cache (CONFIG_SCHED_CLUSTER)",
+        ),
         key("threads-per-core", "1 to 8", "1", "hardware threads of a core"),
         key("numbering", "threads-last, adjacent or paired-cores", "threads-last", "how CPUs are numbered"),
         key("smt-rates", "percentages", "100%", "speed of a thread by the number of busy threads of its core"),

@@ -13,7 +13,7 @@ pub(super) fn topology(sys: &Path) -> Result<Topology, String> {
     let cpus = sys.join("devices/system/cpu");
     let online = list(&cpus.join("online"))?;
     let nodes = nodes(&sys.join("devices/system/node"));
-    let mut numbers = [BTreeMap::new(), BTreeMap::new(), BTreeMap::new()];
+    let mut numbers = [BTreeMap::new(), BTreeMap::new(), BTreeMap::new(), BTreeMap::new()];
     let mut places = Vec::new();
     for cpu in online.iter() {
         let dir = cpus.join(format!("cpu{}", cpu.0));
@@ -22,10 +22,15 @@ pub(super) fn topology(sys: &Path) -> Result<Topology, String> {
         let llc = last_level(&dir.join("cache")).unwrap_or(core);
         let node = nodes.iter().position(|node| node.has(cpu)).unwrap_or(0) as u32;
         let socket = fs::read_to_string(dir.join("topology/physical_package_id")).unwrap_or_default();
-        let [cores, llcs, sockets] = &mut numbers;
+        // x86 without clusters shows those of the package or of the core: both are no level of their own.
+        let cluster = list(&dir.join("topology/cluster_cpus_list")).unwrap_or(core);
+        let is_level = cluster.count() > core.count() && cluster.count() < llc.count();
+        let cluster = if is_level { cluster } else { core };
+        let [cores, clusters, llcs, sockets] = &mut numbers;
         let core = number(cores, (core.to_list(), node));
+        let cluster = number(clusters, (cluster.to_list(), node));
         let llc = number(llcs, (llc.to_list(), node));
-        places.push(CpuPlace { core, llc, socket: number(sockets, (socket.trim().to_owned(), 0)), node });
+        places.push(CpuPlace { core, cluster, llc, socket: number(sockets, (socket.trim().to_owned(), 0)), node });
     }
     Topology::new(places).map_err(|error| format!("{}: {error}", cpus.display()))
 }

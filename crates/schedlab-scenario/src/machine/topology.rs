@@ -73,7 +73,12 @@ pub(crate) fn counted(table: &Table) -> Result<Topology> {
     let numbering = numbering.transpose()?.unwrap_or(Numbering::ThreadsLast);
     let adjacent = !matches!(numbering, Numbering::ThreadsLast);
     let impossible = |error: schedlab_model::TopologyError| table.error(error.to_string());
+    let clusters = table.get("cores-per-cluster").map(|value| cores_per_cluster(&value, cores)).transpose()?;
     let regular = Topology::regular(nodes, llcs, cores, threads, adjacent).map_err(impossible)?;
+    let regular = match clusters {
+        Some(cores) => regular.clustered(cores).map_err(impossible)?,
+        None => regular,
+    };
     match numbering {
         Numbering::PairedCores if (nodes * llcs * cores) % 2 == 0 => paired(&regular, threads).map_err(impossible),
         Numbering::PairedCores => Err(table.error("paired-cores needs an even number of cores")),
@@ -88,6 +93,16 @@ fn paired(adjacent: &Topology, threads: u32) -> std::result::Result<Topology, sc
         adjacent.place(CpuId((2 * pair + within % 2) * threads + within / 2))
     };
     Topology::new((0..adjacent.nr_cpus() as u32).map(place).collect())
+}
+
+fn cores_per_cluster(value: &Value, cores_per_llc: u32) -> Result<u32> {
+    let cores = value.integer(1..=1024)? as u32;
+    if cores_per_llc % cores != 0 {
+        return Err(value
+            .refuse("does not divide the cores of a last-level cache")
+            .expected(format!("a divisor of cores-per-llc = {cores_per_llc}")));
+    }
+    Ok(cores)
 }
 
 fn threads_per_core(table: &Table) -> Result<usize> {
