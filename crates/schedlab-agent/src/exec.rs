@@ -210,7 +210,7 @@ impl Worker {
                     return fail(Failure::SecondWaiter);
                 }
             }
-            Op::Post(object) => {
+            Op::Post(object) | Op::PostHere(object) => {
                 if let Object::Futex(futex) = self.object(object) {
                     futex.post(self.flags);
                 }

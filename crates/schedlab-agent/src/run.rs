@@ -95,6 +95,11 @@ fn refuse_kernel_sections(spec: &RunSpec) -> Result<()> {
         let what = "slice-extension exists only in the simulator".to_owned();
         return Err(AgentError::cannot(what, "run the scenario on the simulator"));
     }
+    let here = |op: &Op| matches!(op, Op::PostHere(_));
+    if spec.workloads.iter().flat_map(|w| &w.programs).any(|program| program.ops.iter().any(here)) {
+        let what = "sync-mode: a program cannot ask for WF_CURRENT_CPU with a futex".to_owned();
+        return Err(AgentError::cannot(what, "leave sync-mode out, or run the real program (driver = \"program\")"));
+    }
     let simulated = |op: &Op| matches!(op, Op::Call | Op::Section { .. });
     let mut programs = spec.workloads.iter().flat_map(|w| &w.programs);
     match programs.find(|program| program.ops.iter().any(simulated)) {

@@ -19,6 +19,7 @@
 //! # Ok::<(), schedlab_model::TopologyError>(())
 //! ```
 
+mod capacity;
 mod ids;
 mod mask;
 mod nearest;
@@ -28,6 +29,7 @@ mod ties;
 mod topology;
 mod vruntime;
 
+pub use capacity::{Capacities, CapacityError, PerfDomain, PerfState, FULL_CAPACITY};
 pub use ids::{CpuId, KernelId, Pid, TaskId};
 pub use mask::{CpuMask, MAX_CPUS};
 pub use nearest::{closest, nearest, suggest};

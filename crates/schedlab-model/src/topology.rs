@@ -1,6 +1,8 @@
 //! Which CPUs share what: threads of a core, a cluster, a last-level cache, a package, a NUMA node.
 
-use crate::{CpuId, CpuMask, MAX_CPUS};
+use std::sync::Arc;
+
+use crate::{Capacities, CapacityError, CpuId, CpuMask, FULL_CAPACITY, MAX_CPUS};
 
 /// Where one CPU sits. Numbers are global (core 5 exists once in the machine).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,6 +82,7 @@ pub struct Topology {
     /// The first CPU of a CPU's cluster, or of its last-level cache where it has no cluster (`sd_share_id`).
     share_id: Vec<CpuId>,
     has_clusters: bool,
+    capacities: Option<Arc<Capacities>>,
 }
 
 impl Topology {
@@ -103,6 +106,7 @@ impl Topology {
         let share_id = (0..places.len()).map(|cpu| unit(cpu).lowest().unwrap_or_default()).collect();
         Ok(Topology {
             has_clusters: (0..places.len()).any(is_clustered),
+            capacities: None,
             share_id,
             smt,
             cluster,
@@ -111,6 +115,36 @@ impl Topology {
             all: CpuMask::first(places.len()),
             places,
         })
+    }
+
+    /// The same CPUs with these capacities. If all are equal there is nothing to keep.
+    pub fn with_capacities(self, capacities: Capacities) -> Result<Self, CapacityError> {
+        let of = capacities.all();
+        if let Some(cpu) = (0..self.nr_cpus()).find(|cpu| of.get(*cpu).is_none()) {
+            return Err(CapacityError::NotOnce(cpu as u32));
+        }
+        if of.iter().max() != Some(&FULL_CAPACITY) || of.contains(&0) {
+            return Err(CapacityError::NotScaled);
+        }
+        let differ = capacities.differ_in(&self.all);
+        if differ && self.smt.iter().any(|threads| threads.count() > 1) {
+            return Err(CapacityError::Smt);
+        }
+        Ok(Topology { capacities: differ.then(|| Arc::new(capacities)), ..self })
+    }
+
+    /// The capacities of the CPUs, if they differ.
+    #[inline]
+    #[must_use]
+    pub fn capacities(&self) -> Option<&Capacities> {
+        self.capacities.as_deref()
+    }
+
+    /// The capacity of a CPU, of 1024 (`arch_scale_cpu_capacity`).
+    #[inline]
+    #[must_use]
+    pub fn capacity(&self, cpu: CpuId) -> u32 {
+        self.capacities.as_ref().map_or(FULL_CAPACITY, |capacities| capacities.of(cpu))
     }
 
     /// The same CPUs with this many cores in each cluster, counted within each last-level cache.
@@ -127,7 +161,8 @@ impl Topology {
             let nth = of_llc.iter().position(|core| *core == place.core).unwrap_or(0);
             of_llc[nth - nth % cores_per_cluster.max(1) as usize]
         };
-        Topology::new(self.places.iter().map(|place| CpuPlace { cluster: first_of_cluster(place), ..*place }).collect())
+        let places = self.places.iter().map(|place| CpuPlace { cluster: first_of_cluster(place), ..*place });
+        Ok(Topology { capacities: self.capacities.clone(), ..Topology::new(places.collect())? })
     }
 
     /// The machine as a kernel without cluster domains sees it.

@@ -96,6 +96,10 @@ pub enum Function {
     FindDstCpu,
     /// `select_task_rq_fair` itself.
     SelectTaskRqFair,
+    /// `select_idle_capacity`.
+    SelectIdleCapacity,
+    /// `find_energy_efficient_cpu`.
+    FindEnergyEfficientCpu,
     /// `select_task_rq`.
     SelectTaskRq,
     /// `select_fallback_rq`.
@@ -177,6 +181,8 @@ impl Decision {
             Function::WakeAffine => "wake_affine",
             Function::FindDstCpu => version.names.idlest_cpu,
             Function::SelectTaskRqFair => "select_task_rq_fair",
+            Function::SelectIdleCapacity => "select_idle_capacity",
+            Function::FindEnergyEfficientCpu => "find_energy_efficient_cpu",
             Function::SelectTaskRq => "select_task_rq",
             Function::SelectFallbackRq => "select_fallback_rq",
             Function::PushRtTask => "push_rt_task",

@@ -30,6 +30,10 @@ pub(crate) enum Role {
     OtherGroup,
     /// A CPU of the group chosen.
     OfGroup,
+    /// A CPU of the domain that contains every capacity.
+    Capacity,
+    /// The CPU with the most spare capacity of those that share a frequency.
+    MostSpare,
 }
 
 impl Role {
@@ -45,6 +49,8 @@ impl Role {
             Role::LocalGroup => "own group",
             Role::OtherGroup => "another group",
             Role::OfGroup => "of the group",
+            Role::Capacity => "of all capacities",
+            Role::MostSpare => "most spare capacity",
         }
     }
 }

@@ -3,8 +3,7 @@
 //!
 //! The policy has no time of its own: every call is passed `now`, and the costs of actions are the caller's. It follows
 //! kernel/sched/core.c of 6.1 to 7.2. Core code calls the classes through [`SchedClass`](crate::class::SchedClass) and names
-//! none of them. Not modelled: the stop class, cpusets, CPU hotplug, NUMA balancing, asymmetric
-//! capacities.
+//! none of them. Not modelled: the stop class, cpusets, CPU hotplug, NUMA balancing.
 
 mod balance;
 mod change;
@@ -25,7 +24,7 @@ mod wakeup;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use schedlab_model::{CpuId, Nanos, TaskId, Ties, Topology};
+use schedlab_model::{CpuId, Nanos, TaskId, Ties, Topology, FULL_CAPACITY};
 
 use crate::balance::BalanceCost;
 use crate::class::{ClassId, ClassList, Idle};
@@ -62,7 +61,11 @@ impl Sched {
     pub fn new(mut config: KernelConfig, topology: Arc<Topology>) -> Self {
         config.nr_cpus = topology.nr_cpus();
         let (dl, rt) = (Dl::new(&config), Rt::new(&config));
-        let classes = Classes { dl, rt, fair: Fair::new(config.clone()), idle: Idle::default() };
+        let mut fair = Fair::new(config.clone());
+        if let Some(capacities) = topology.capacities() {
+            topology.all().iter().for_each(|cpu| fair.set_cpu_scale(cpu, capacities.of(cpu), FULL_CAPACITY, 0));
+        }
+        let classes = Classes { dl, rt, fair, idle: Idle::default() };
         Sched::with_classes(classes, &config, topology)
     }
 

@@ -82,7 +82,8 @@ fn variant(variant: &Variant) -> Json {
     })
 }
 
-/// The CPU lists of cores, last-level caches, sockets and nodes, and of clusters where there are any.
+/// The CPU lists of cores, last-level caches, sockets and nodes, of clusters where there are any, and of equal capacity where
+/// it differs.
 fn topology(topology: &Topology) -> Json {
     let groups = |of: fn(CpuPlace) -> u32| -> Vec<String> {
         let mut groups: BTreeMap<u32, CpuMask> = BTreeMap::new();
@@ -99,6 +100,11 @@ fn topology(topology: &Topology) -> Json {
     });
     if topology.has_clusters() {
         shown["clusters"] = groups(|place| place.cluster).into();
+    }
+    if let Some(capacities) = topology.capacities() {
+        let mut groups: BTreeMap<u32, CpuMask> = BTreeMap::new();
+        topology.all().iter().for_each(|cpu| groups.entry(capacities.of(cpu)).or_default().set(cpu));
+        shown["capacities"] = groups.values().map(CpuMask::to_list).collect();
     }
     shown
 }

@@ -1,7 +1,7 @@
 //! Checks the workloads, the variants and the machine against each other. Each of them has been validated by itself.
 
 use schedlab_model::{suggest, CpuMask};
-use schedlab_spec::Memory;
+use schedlab_spec::{Machine, Memory};
 use schedlab_workload::{ObjectSpec, Op, Policy, Program, TaskSpec, Workload};
 
 use crate::attributes::{has_latency_nice, has_slice, no_slice};
@@ -64,7 +64,35 @@ pub(crate) fn check(
             }
         }
     }
+    if ops(workload).any(|(_, _, op)| matches!(op, Op::PostHere(_))) {
+        let of = |variant: &variant::Draft| variant.versions().of(draft.guest.as_deref()).placement.wakes_here;
+        if let Some(lacks) = variants.iter().find(|variant| !of(variant)) {
+            let error = draft.table.error(format!("variant {}: its kernel has no WF_CURRENT_CPU", lacks.name));
+            return Err(error.hint("choose a kernel from 6.6 on, or leave sync-mode out"));
+        }
+    }
     variants.iter().try_for_each(|variant| check_variant(draft, variant, &machine))
+}
+
+/// Refuses what is not modelled on CPUs of different capacity: rows whose rules were not read, and deadline tasks, whose fit
+/// to a CPU is left out.
+pub(crate) fn capacities(drafts: &[Draft], variants: &[variant::Draft], machine: &Machine) -> Result<()> {
+    if machine.topology.capacities().is_none() {
+        return Ok(());
+    }
+    let hint = "choose a kernel from 6.1 on, or a machine without [[cpu-type]]";
+    for draft in drafts {
+        if let Some(lacks) = variants.iter().find(|variant| !variant.kernel.version.knows_capacities()) {
+            let version = lacks.kernel.version.name;
+            let message = format!("variant {}: {version} with CPUs of different capacity is not modelled", lacks.name);
+            return Err(draft.table.error(message).hint(hint));
+        }
+        if draft.workload.tasks.iter().any(|task| deadline(task.policy)) {
+            let message = "SCHED_DEADLINE on CPUs of different capacity is not modelled";
+            return Err(draft.table.error(message).hint("choose a machine without [[cpu-type]]"));
+        }
+    }
+    Ok(())
 }
 
 fn deadline(policy: Policy) -> bool {

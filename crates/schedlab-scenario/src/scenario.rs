@@ -227,6 +227,7 @@ pub(crate) fn of_root(root: &Table, file: &str, stem: &str, dir: &Path, override
     let mut variants = variants(root, &machine, &names, (&cgroups, &guests))?;
     let limited = variant::count_limited(&mut variants);
     drafts.iter().try_for_each(|draft| fits::check(draft, &variants, &cgroups, nr_cpus, machine.memory))?;
+    fits::capacities(&drafts, &variants, &machine)?;
     for variant in &mut variants {
         variant.not_simulated = variant.not_simulated.take().or_else(|| fits::boosted(&drafts, variant));
     }

@@ -65,6 +65,7 @@ fn every_machine_is_on_the_page() {
     let ids = [
         "rpi4",
         "laptop-8",
+        "hikey960",
         "xeon-1s26c-smt2",
         "xeon-2s16c-smt2",
         "xeon-2s28c-smt2",

@@ -14,6 +14,7 @@ impl Op {
             | Op::Write { object, .. }
             | Op::Wait(object)
             | Op::Post(object)
+            | Op::PostHere(object)
             | Op::GateWait(object)
             | Op::GateOpen(object)
             | Op::GateClose(object)

@@ -759,6 +759,9 @@ fn perf_seccomp_notify_answers_every_call_in_turn() {
         ops.filter(|op| matches!(op, Op::Post(_) | Op::Wait(_))).copied().collect::<Vec<_>>()
     };
     assert_eq!((steps(0), steps(1)), (vec![Op::Post(0), Op::Wait(1)], vec![Op::Wait(0), Op::Post(1)]));
+    let sync = build("perf-seccomp-notify", &[("loop", int(1000)), ("sync-mode", on())], false);
+    let posts = sync.programs.iter().flat_map(|program| &program.ops).filter(|op| matches!(op, Op::PostHere(_)));
+    assert_eq!((run(&sync).end, posts.count()), (End::Finished, 2));
 }
 
 /// System calls of perf bench futex: each wait, each wake or move, and main's sleep; of `lock-pi` a lock, a sleep, an unlock.
@@ -869,7 +872,6 @@ fn errors_have_the_key_the_position_and_the_nearest_name() {
         ("perf-futex-wake-parallel", "nwakers", int(3), "4 threads in 3 equal parts", "a divisor of threads"),
         ("perf-futex-hash", "futexes", int(1), "not modelled", ""),
         ("schbench-2020", "message-cputime", int(1), "the program ignores it", ""),
-        ("perf-seccomp-notify", "sync-mode", on(), "not modelled", ""),
         ("stress-ng-pipe", "pipe-size", int(5000), "a pipe of 5000 bytes", "a power of two"),
         ("hog", "n", int(1), "no option `n`", "one of threads"),
     ];

@@ -35,6 +35,8 @@ def smp(groups: Groups, count: int, memory_mb: int = 1024) -> tuple[str | None, 
         return None, ()
     if "clusters" in groups:
         raise ArmError("QEMU's x86 guests have no clusters of cores", hint="leave out cores-per-cluster of [topology]")
+    if "capacities" in groups:
+        raise ArmError("CPUs of a QEMU guest all run at one speed", hint="leave out [[cpu-type]] of the machine")
     sockets, llcs, cores = (len(groups[kind]) for kind in ("sockets", "llcs", "cores"))
     dies, in_die, threads = llcs // sockets, cores // llcs, count // cores
     if sockets * dies * in_die * threads != count or len(groups["nodes"]) not in (1, sockets):

@@ -4,8 +4,8 @@
 //! If a periodic or newidle pass counts its imbalance in tasks (up to 5.11: in any unit), has moved none, and its domain has
 //! failed more than cache_nice_tries + 2 times, it asks the stopper of the busiest CPU to push one task to the pulling CPU.
 //! The stopper is not a task in this model: the pass requests a reschedule of that CPU, and the push happens before its
-//! pick. The pass also asks immediately if a single task runs on a CPU whose capacity the real-time class uses. Not
-//! modelled: active balancing for asymmetric packing and for misfit tasks.
+//! pick. The pass also asks immediately if a single task runs on a CPU whose capacity the real-time class uses. So does a
+//! pass that found a task too big for its CPU. Not modelled: active balancing for asymmetric packing.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
@@ -73,6 +73,8 @@ impl FairClass<'_> {
         let failed = self.core.domains.state(env.this, env.level).nr_balance_failed;
         let counts = self.core.rules.pushes_for_anything || env.migrate == Migrate::Task;
         let domain = self.core.domains.at(env.this, env.level);
-        counts && failed > domain.cache_nice_tries + 2 || self.runs_pressed(env, src, domain.imbalance_pct)
+        counts && failed > domain.cache_nice_tries + 2
+            || self.runs_pressed(env, src, domain.imbalance_pct)
+            || env.migrate == Migrate::Misfit
     }
 }

@@ -1,5 +1,5 @@
 //! The capacity that is left of a CPU for the fair class (`scale_rt_capacity`, `update_cpu_capacity`, `update_group_capacity`,
-//! `check_cpu_capacity`, kernel/sched/fair.c 5.2 to 7.2): 1024 less the utilisation of the real-time class, of that the share
+//! `check_cpu_capacity`, kernel/sched/fair.c 5.2 to 7.2): its own capacity (1024 if all are equal) less the utilisation of the real-time class, of that the share
 //! which the hypervisor leaves to a guest with paravirt time accounting (`scale_irq_capacity`), at least 1.
 //!
 //! A CPU updates its own capacity when it balances in its lowest domain. The capacity of a group is summed from the groups
@@ -12,7 +12,6 @@ use schedlab_model::CpuId;
 use super::domains::Group;
 use super::{CpuIdle, Env};
 use crate::fair::class::FairClass;
-use crate::pelt::series::CAPACITY_SCALE;
 
 impl FairClass<'_> {
     /// `capacity_of`.
@@ -24,7 +23,7 @@ impl FairClass<'_> {
     /// `check_cpu_capacity`: noticeably less than the CPU has without the real-time class.
     #[inline]
     pub(super) fn check_cpu_capacity(&self, cpu: CpuId, imbalance_pct: u32) -> bool {
-        self.capacity_of(cpu) * u64::from(imbalance_pct) < CAPACITY_SCALE * 100
+        self.capacity_of(cpu) * u64::from(imbalance_pct) < u64::from(self.core.topology.capacity(cpu)) * 100
     }
 
     /// `update_group_capacity` of the pulling group, before its statistics are computed.
@@ -55,9 +54,10 @@ impl FairClass<'_> {
     /// `update_cpu_capacity`.
     fn update_cpu_capacity(&mut self, env: &Env) -> u64 {
         let used = self.core.cpu_util_rt(env.dst, env.now);
-        let irq = self.core.cpu_util_irq(env.dst, env.now).min(CAPACITY_SCALE);
-        let free = CAPACITY_SCALE.saturating_sub(used);
-        let capacity = (free * (CAPACITY_SCALE - irq) / CAPACITY_SCALE).max(1);
+        let whole = u64::from(self.core.topology.capacity(env.dst));
+        let irq = self.core.cpu_util_irq(env.dst, env.now).min(whole);
+        let free = whole.saturating_sub(used);
+        let capacity = (free * (whole - irq) / whole).max(1);
         self.core.rqs[env.dst.index()].cpu_capacity = capacity;
         capacity
     }

@@ -42,6 +42,8 @@ enum Stays {
     /// It ran this long ago.
     Hot(i64),
     TooSmall,
+    /// It is not too big for its CPU.
+    Fits,
     /// This is counted of its size.
     TooBig(u64),
 }
@@ -57,6 +59,7 @@ impl Stays {
             Stays::HotBuddy => "it is the next or last buddy of its queue",
             Stays::Hot(_) => "it is cache hot",
             Stays::TooSmall => "its load is below 16",
+            Stays::Fits => "it is not too big for its CPU",
             Stays::TooBig(_) => "it is more than the imbalance",
         }
     }
@@ -100,7 +103,7 @@ impl FairClass<'_> {
                 break;
             }
             let taken =
-                self.can_migrate_task(env, src, task, pinned).and_then(|()| self.take_from_imbalance(env, task));
+                self.can_migrate_task(env, src, task, pinned).and_then(|()| self.take_from_imbalance(env, src, task));
             if let Err(stays) = taken {
                 self.explain_skip(env, src, task, stays);
                 continue;
@@ -130,6 +133,7 @@ impl FairClass<'_> {
     #[cold]
     fn explain_pull(&mut self, env: &Env, src: CpuId, task: TaskId) {
         let rule = match (env.idle, env.migrate) {
+            (_, Migrate::Misfit) => "it is too big for its CPU, and this one is bigger",
             (CpuIdle::Newly, _) => "newidle balance",
             (CpuIdle::Idle, Migrate::Task) => "an idle CPU balances: fewer tasks here",
             (CpuIdle::Idle, _) => "an idle CPU balances: less load here",
@@ -154,17 +158,24 @@ impl FairClass<'_> {
                 _ => ([("", 0); 2], None),
             };
             let skip = Decision::outside(env.now, env.dst, Verdict::Skip(task, src), stays.rule(), feature, compared);
-            let by_size = matches!(stays, Stays::TooSmall | Stays::TooBig(_));
+            let by_size = matches!(stays, Stays::TooSmall | Stays::Fits | Stays::TooBig(_));
             let decided_by = if by_size { Function::DetachTasks } else { Function::Usual };
             self.fair.record(Decision { decided_by, ..skip });
         }
     }
 
     /// Subtracts the task from the imbalance, unless it is too small to move or too big for the remaining imbalance.
-    fn take_from_imbalance(&mut self, env: &mut Env, task: TaskId) -> Result<(), Stays> {
+    fn take_from_imbalance(&mut self, env: &mut Env, src: CpuId, task: TaskId) -> Result<(), Stays> {
+        if env.migrate == Migrate::Misfit {
+            if self.task_fits_cpu(task, src) {
+                return Err(Stays::Fits);
+            }
+            env.imbalance = 0;
+            return Ok(());
+        }
         let failed = self.core.domains.state(env.this, env.level).nr_balance_failed;
         let amount = match env.migrate {
-            Migrate::Task => 1,
+            Migrate::Task | Migrate::Misfit => 1,
             Migrate::Load => {
                 let (jiffies, least) = (self.core.jiffies_shown, self.core.rules.groups_by == GroupsBy::Type);
                 self.fair.task_h_load(task, jiffies).max(u64::from(least))

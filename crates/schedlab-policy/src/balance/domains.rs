@@ -4,7 +4,7 @@
 //! CPU (32 up to 5.9); imbalance_pct 110 (SMT) or 117 (125 above the cache up to 5.9); cache_nice_tries 0 (SMT), 1, 2 (NUMA). A domain's groups are its child domains
 //! (its CPUs at the lowest level); each CPU's list begins with its own group. Domains of equal span share one object here;
 //! the state that the kernel keeps per CPU is [`DomainState`]. Not modelled: overlapping NUMA domains (one NUMA level spans
-//! all nodes, within reclaim distance), asymmetric capacities, isolated CPUs.
+//! all nodes, within reclaim distance), isolated CPUs.
 
 use schedlab_model::{CpuId, CpuMask, Level, Nanos, Topology};
 
@@ -27,6 +27,8 @@ pub(crate) struct Domain {
     pub imb_numa_nr: u32,
     /// CPUs with at least two tasks.
     pub overloaded: u32,
+    /// It spans CPUs of different capacity (SD_ASYM_CPUCAPACITY).
+    pub asym: bool,
 }
 
 /// A group of a domain (`struct sched_group`).
@@ -77,6 +79,8 @@ pub(crate) struct Domains {
     depths: Vec<u8>,
     states: Vec<[DomainState; MAX_LEVELS]>,
     overload: bool,
+    /// The level of each CPU's smallest domain with every capacity (`sd_asym_cpucapacity`); empty if all are equal.
+    asym_levels: Vec<Option<u8>>,
 }
 
 impl Domain {
@@ -136,7 +140,21 @@ impl Domains {
             states.push(state);
             depths.push(levels.len().min(MAX_LEVELS) as u8);
         }
-        Domains { domains, links, depths, states, overload: false }
+        let mut built = Domains { domains, links, depths, states, overload: false, asym_levels: Vec::new() };
+        if let Some(capacities) = topology.capacities() {
+            let complete = |cpu: CpuId| {
+                (0..built.depth(cpu)).find(|level| capacities.complete_in(&built.at(cpu, *level).span)).map(|l| l as u8)
+            };
+            built.asym_levels = topology.all().iter().map(complete).collect();
+            built.set_capacities(|cpu| u64::from(topology.capacity(cpu)));
+        }
+        built
+    }
+
+    /// The level of the CPU's smallest domain that contains CPUs of every capacity, if capacities differ.
+    #[inline]
+    pub fn asym_level(&self, cpu: CpuId) -> Option<usize> {
+        self.asym_levels.get(cpu.index()).copied().flatten().map(usize::from)
     }
 
     /// How many domains the CPU has.
@@ -240,7 +258,8 @@ fn build(topology: &Topology, level: Level, span: CpuMask, above_llc: u32) -> Do
     };
     let imb_numa_nr = if level == Level::Numa { imb_numa_nr(topology, &span) } else { 0 };
     let weight = span.count() as u32;
-    Domain { level, span, weight, groups, imbalance_pct, cache_nice_tries, imb_numa_nr, overloaded: 0 }
+    let asym = topology.capacities().is_some_and(|capacities| capacities.differ_in(&span));
+    Domain { level, span, weight, groups, imbalance_pct, cache_nice_tries, imb_numa_nr, overloaded: 0, asym }
 }
 
 /// The child domains of the span, or its CPUs where a CPU has no smaller domain.

@@ -4,7 +4,7 @@
 //! much ([`sched_balance_find_src_group`]), then tasks are moved from one of its CPUs ([`detach_tasks`]). A pass is run by a
 //! CPU that is about to become idle ([`sched_balance_newidle`]), at ticks ([`sched_balance_domains`]), and by one idle CPU
 //! on behalf of the others ([`nohz`]). After repeated failures a running task is pushed ([`active_balance`]). Not modelled:
-//! misfit tasks, asymmetric packing, NUMA preferences, capacity used by interrupts.
+//! asymmetric packing, NUMA preferences, capacity used by interrupts.
 
 mod active_balance;
 mod capacity;
@@ -43,6 +43,8 @@ pub(crate) enum Migrate {
     Util,
     /// Tasks.
     Task,
+    /// One task that is too big for its CPU.
+    Misfit,
 }
 
 /// One balancing pass (`struct lb_env`).
@@ -71,6 +73,7 @@ impl Migrate {
             Migrate::Load => "migrate_load",
             Migrate::Util => "migrate_util",
             Migrate::Task => "migrate_task",
+            Migrate::Misfit => "migrate_misfit",
         }
     }
 }

@@ -2,12 +2,13 @@
 //! kernel/sched/fair.c 5.15 to 7.3).
 //!
 //! At its tick a busy CPU kicks the first idle CPU whose tick is stopped, at most once per jiffy and only when a balance is
-//! due, if it has two tasks, or one task and little capacity for it, or if another CPU of its cache is busy too. The kicked
+//! due, if it has two tasks, or one task and little capacity for it, or if another CPU of its cache is busy too (where capacities
+//! differ: if its task is too big for it). The kicked
 //! CPU balances on behalf of every idle CPU that is due, and for itself last. The blocked load of idle CPUs is updated every
 //! 32 ms, without the interrupt that the kernel sends for it. Not modelled: kicks that only recompute the next due time
-//! (it is kept up to date when a CPU becomes idle), asymmetric packing and capacities.
+//! (it is kept up to date when a CPU becomes idle), asymmetric packing.
 
-use schedlab_model::{CpuId, Nanos};
+use schedlab_model::{CpuId, Nanos, FULL_CAPACITY};
 
 use crate::fair::class::FairClass;
 use crate::sched::rq::Jiffies;
@@ -29,8 +30,7 @@ impl FairClass<'_> {
         if self.core.nohz.count == 0 || jiffies < self.core.nohz.next_balance {
             return None;
         }
-        let llc = self.core.idle.llc_of(cpu);
-        if self.core.rqs[cpu.index()].nr_running < 2 && !self.is_pressed(cpu) && self.core.idle.llc(llc).nr_busy <= 1 {
+        if self.core.rqs[cpu.index()].nr_running < 2 && !self.is_pressed(cpu) && !self.others_should_help(cpu) {
             return None;
         }
         self.core.nohz.next_balance = jiffies + 1;
@@ -47,6 +47,20 @@ impl FairClass<'_> {
             return idle_cpus().next();
         }
         idle_cpus().find(|ilb| idle.is_core_idle(*ilb)).or_else(|| idle_cpus().next())
+    }
+
+    /// Another CPU of its cache is busy too; where capacities differ, its task is too big for it.
+    fn others_should_help(&self, cpu: CpuId) -> bool {
+        match &self.core.asym {
+            // Up to 6.9 a task that is too big even for the biggest CPU counts only where that has lost capacity.
+            Some(asym) if self.core.domains.asym_level(cpu).is_some() => {
+                let helped = self.core.rules.misfit_minds_affinity
+                    || self.core.topology.capacity(cpu) < FULL_CAPACITY
+                    || self.is_pressed(cpu);
+                asym.misfit_load(cpu) > 0 && helped
+            }
+            _ => self.core.idle.llc(self.core.idle.llc_of(cpu)).nr_busy > 1,
+        }
     }
 
     /// It has a fair task and, seen from its lowest domain, little capacity for it.

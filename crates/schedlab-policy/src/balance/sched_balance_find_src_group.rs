@@ -2,13 +2,15 @@
 //! `sched_balance_find_src_rq`, kernel/sched/fair.c; `find_busiest_group` and `find_busiest_queue` up to 6.9).
 //!
 //! Read in 5.7 to 7.2; the differences are [`crate::PlacementRules`], and up to 5.4 groups are compared by load
-//! ([`super::find_busiest_group_by_load`]). Left out: misfit tasks of asymmetric machines, asymmetric packing, the
-//! energy-aware early exit, NUMA task preferences (`fbq_type`).
+//! ([`super::find_busiest_group_by_load`]). Where CPUs differ in capacity, tasks that are too big for their CPU come first, small
+//! CPUs do not pull from big ones that have no more than a task each, and with an energy model only an overutilized machine is
+//! balanced otherwise. Left out: asymmetric packing, NUMA task preferences (`fbq_type`).
 
 use schedlab_model::CpuId;
 
 use super::sg_lb_stats::{GroupStats, GroupType};
 use super::{CpuIdle, Env, Migrate};
+use crate::asym::capacity_greater;
 use crate::fair::class::FairClass;
 use crate::features::Feature;
 use crate::pelt::series::CAPACITY_SCALE;
@@ -47,10 +49,19 @@ impl FairClass<'_> {
         let stats = self.update_sd_lb_stats(env, moves);
         let (group, busiest) = stats.busiest?;
         env.imbalance = 0;
+        if self.core.asym.is_some() && self.saves_energy(&busiest) {
+            return None;
+        }
         if self.is_imbalanced(env, &stats, group, &busiest) {
             self.calculate_imbalance(env, &stats, group, &busiest);
         }
         (env.imbalance > 0).then_some(group)
+    }
+
+    /// Placement goes by energy, so that nothing is balanced but tasks that are too big.
+    fn saves_energy(&self, busiest: &GroupStats) -> bool {
+        let overutilized = self.core.asym.as_ref().is_none_or(|asym| asym.is_overutilized());
+        busiest.kind != GroupType::MisfitTask && !overutilized
     }
 
     /// `update_sd_lb_stats`, with its side effects: the overload flag at the highest level, the scan budget at that of the cache.
@@ -63,12 +74,15 @@ impl FairClass<'_> {
         let pressed = self.core.has_pressed_cpus() && self.core.rules.reduced_capacity && env.idle != CpuIdle::Not;
         moves.looked_at += domain.weight;
         let considers = |cpu: CpuId| env.considers(cpu);
+        let (asym, mut overutilized, mut misfits) = (domain.asym, false, false);
         let mut stats = DomainStats::of(local_group);
         let mut index = local_group;
         for nth in 0..count {
             let is_local = nth == 0;
-            let marks = (smt_balance && !is_local, pressed && !is_local);
+            let marks = (smt_balance && !is_local, pressed && !is_local, asym && !is_local);
             let group = self.update_sg_lb_stats(&domain.groups[index], pct, marks, considers);
+            overutilized |= group.overutilized;
+            misfits |= asym && group.misfit_load > 0;
             stats.total_load += group.load;
             stats.total_capacity += group.capacity;
             if is_local {
@@ -78,9 +92,13 @@ impl FairClass<'_> {
             }
             index = if index + 1 == count { 0 } else { index + 1 };
         }
-        if env.level + 1 == self.core.domains.depth(env.this) {
-            let overload = domain.overloaded > 0;
+        let highest = env.level + 1 == self.core.domains.depth(env.this);
+        if highest {
+            let overload = domain.overloaded > 0 || misfits;
             self.core.domains.set_overload(overload);
+        }
+        if let Some(state) = self.core.asym.as_mut().filter(|_| highest || overutilized) {
+            state.set_overutilized(overutilized);
         }
         self.update_idle_cpu_scan(env);
         stats
@@ -88,7 +106,9 @@ impl FairClass<'_> {
 
     /// `update_sd_pick_busiest`.
     fn update_sd_pick_busiest(&self, env: &Env, stats: &DomainStats, index: usize, group: &GroupStats) -> bool {
-        if group.h_nr_running == 0 {
+        if group.h_nr_running == 0
+            || self.core.domains.at(env.this, env.level).asym && !self.helps(env, stats, index, group)
+        {
             return false;
         }
         let Some((chosen, busiest)) = stats.busiest else { return true };
@@ -112,6 +132,18 @@ impl FairClass<'_> {
                 !(groups[index].smt && group.nr_running <= 1)
             }
             GroupType::HasSpare => fewer_idle,
+        }
+    }
+
+    /// Where capacities differ: a bigger CPU pulls tasks that are too big, and a smaller one pulls nothing from CPUs that
+    /// have no more than a task each.
+    fn helps(&self, env: &Env, stats: &DomainStats, index: usize, group: &GroupStats) -> bool {
+        let (least, most) = self.capacity_range(&self.core.domains.at(env.this, env.level).groups[index].cpus);
+        let own = self.capacity_of(env.dst);
+        match group.kind {
+            GroupType::MisfitTask => capacity_greater(own, most) && stats.local.kind == GroupType::HasSpare,
+            GroupType::HasSpare | GroupType::FullyBusy => !capacity_greater(least, own),
+            _ => true,
         }
     }
 
@@ -151,9 +183,10 @@ impl FairClass<'_> {
         !even && busiest.h_nr_running != 1
     }
 
-    /// SD_PREFER_SIBLING of the child domain: every level sets it except NUMA, and every level but the lowest has a child.
+    /// SD_PREFER_SIBLING of the child domain: every level sets it except NUMA and those below CPUs of different capacity, and
+    /// every level but the lowest has a child.
     fn prefers_sibling(&self, env: &Env) -> bool {
-        env.level > 0
+        env.level > 0 && !self.core.domains.at(env.this, env.level).asym
     }
 
     /// By how many tasks the busiest group exceeds the local one; per core from 6.6 on.
@@ -184,6 +217,10 @@ impl FairClass<'_> {
     fn calculate_imbalance(&self, env: &mut Env, stats: &DomainStats, group: usize, busiest: &GroupStats) {
         let domain = self.core.domains.at(env.this, env.level);
         let local = &stats.local;
+        if busiest.kind == GroupType::MisfitTask && domain.asym {
+            (env.migrate, env.imbalance) = (Migrate::Misfit, 1);
+            return;
+        }
         if busiest.kind == GroupType::MisfitTask {
             (env.migrate, env.imbalance) = (Migrate::Load, busiest.misfit_load);
             return;
@@ -241,6 +278,14 @@ impl FairClass<'_> {
         let domain = self.core.domains.at(env.this, env.level);
         let llc = self.core.idle.llc_of(env.this);
         let width = self.core.idle.llc(llc).cpus.len();
+        if self.core.domains.asym_level(env.this) == Some(env.level) {
+            let sum: u64 = domain.span.iter().map(|cpu| self.fair.cpu_util_cfs(cpu)).sum();
+            let allowed = nr_idle_scan(sum, u64::from(domain.weight), u64::from(domain.imbalance_pct));
+            if let Some(asym) = &mut self.core.asym {
+                asym.nr_idle_scan = allowed;
+            }
+        }
+        let domain = self.core.domains.at(env.this, env.level);
         if domain.weight as usize != width {
             return;
         }
@@ -251,16 +296,21 @@ impl FairClass<'_> {
     /// `sched_balance_find_src_rq`: the CPU of the group to take tasks from.
     pub(super) fn sched_balance_find_src_rq(&self, env: &Env, group: usize) -> Option<CpuId> {
         let domain = self.core.domains.at(env.this, env.level);
-        let (group, pct) = (&domain.groups[group], domain.imbalance_pct);
+        let (group, pct, asym) = (&domain.groups[group], domain.imbalance_pct, domain.asym);
         let (mut busiest, mut busiest_capacity) = ((None, 0), 1);
         for &cpu in &group.cpus {
             let nr_running = self.fair.rq(cpu).h_nr_running;
             if nr_running == 0 || !env.considers(cpu) {
                 continue;
             }
+            // What would end in pushing a task from a big CPU to a small one is not begun.
+            if asym && nr_running == 1 && !capacity_greater(self.capacity_of(env.dst), self.capacity_of(cpu)) {
+                continue;
+            }
             let mut capacity = 1;
             let measure = match env.migrate {
                 Migrate::Task => u64::from(nr_running),
+                Migrate::Misfit => self.core.asym.as_ref().map_or(0, |asym| asym.misfit_load(cpu)),
                 Migrate::Util if nr_running <= 1 => continue,
                 Migrate::Util if self.core.rules.runnable_boost => self.fair.cpu_util_cfs_boost(cpu),
                 Migrate::Util => self.fair.cpu_util_cfs(cpu),

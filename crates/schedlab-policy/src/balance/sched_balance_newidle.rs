@@ -22,6 +22,7 @@ impl FairClass<'_> {
     /// pick and the switch to the idle task.
     pub fn sched_balance_newidle(&mut self, cpu: CpuId, now: Nanos) -> Moves {
         let mut moves = Moves::default();
+        self.update_misfit_status(cpu, None);
         let rq = &mut self.core.rqs[cpu.index()];
         if rq.nr_running > 0 || (rq.ttwu_pending && self.core.rules.newidle_minds_wakeups) {
             return moves;
@@ -106,9 +107,6 @@ impl FairClass<'_> {
             return Some(1);
         }
         let since_boot = self.rate_clock(now);
-        if self.core.rules.newidle_sure && self.core.domains.state(cpu, level).newidle_ratio >= 1024 {
-            return Some(1);
-        }
         let dice = (self.core.random[cpu.index()].next_u64() >> 32) as u32 % 1024;
         let state = self.core.domains.state_mut(cpu, level);
         let weight = 1 + state.newidle_ratio;

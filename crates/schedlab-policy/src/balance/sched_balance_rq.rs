@@ -58,6 +58,7 @@ impl FairClass<'_> {
     /// outdated capacity or imbalance mark that it would reset. It replaces the full walk and is charged the same time.
     fn nothing_to_pull(&mut self, this: CpuId, level: usize) -> bool {
         if self.core.is_mixed()
+            || self.core.asym.is_some()
             || self.core.domains.at(this, level).overloaded > 0
             || self.core.domains.state(this, level).nr_balance_failed > 0
         {
@@ -134,9 +135,11 @@ impl FairClass<'_> {
         if moved > 0 {
             state.nr_balance_failed = 0;
         } else {
-            state.nr_balance_failed = state.nr_balance_failed.saturating_add(u32::from(env.idle != CpuIdle::Newly));
+            let counts = env.idle != CpuIdle::Newly && !self.core.rules.misfit_is_no_failure(env.migrate);
+            state.nr_balance_failed = state.nr_balance_failed.saturating_add(u32::from(counts));
             let push = self.ask_for_active_balance(env, src, moves);
             match push {
+                Push::Forbidden if self.core.rules.misfit_is_no_failure(env.migrate) => return,
                 Push::Forbidden => return self.lengthen_interval(env.this, env.level, env.idle, false),
                 Push::Pending | Push::Asked if self.core.rules.pushes_for_anything => {
                     let tries = self.core.domains.at(env.this, env.level).cache_nice_tries;

@@ -42,6 +42,8 @@ pub(crate) struct GroupStats {
     pub misfit_load: u64,
     /// Load per capacity; 0 where the kernel does not compute it.
     pub avg_load: u64,
+    /// One of its CPUs is used more than four fifths (`group_overutilized`); only where capacities differ.
+    pub overutilized: bool,
 }
 
 impl GroupStats {
@@ -51,11 +53,11 @@ impl GroupStats {
     }
 
     /// `group_classify`.
-    fn group_classify(&mut self, pct: u32, imbalance: bool, smt_balance: bool) {
+    fn group_classify(&mut self, pct: u32, imbalance: bool, (smt_balance, may_overload): (bool, bool)) {
         let (capacity, pct) = (self.capacity, u64::from(pct));
         let waiting = capacity * pct < self.runnable * 100;
         let used = self.util * pct;
-        self.kind = if self.nr_running > self.weight && (capacity * 100 < used || waiting) {
+        self.kind = if may_overload && self.nr_running > self.weight && (capacity * 100 < used || waiting) {
             GroupType::Overloaded
         } else if imbalance {
             GroupType::Imbalanced
@@ -78,19 +80,30 @@ impl FairClass<'_> {
         &self,
         group: &Group,
         pct: u32,
-        (smt_balance, pressed): (bool, bool),
+        (smt_balance, pressed, misfits): (bool, bool, bool),
         considers: impl Fn(CpuId) -> bool,
     ) -> GroupStats {
         let mut stats = self.sum_group(group, &considers);
-        if pressed {
+        if misfits {
+            stats.misfit_load = self.max_misfit_load(group, considers);
+        } else if pressed {
             stats.misfit_load = self.max_load_of_reduced_capacity(group, pct, considers);
         }
         let smt_balance = smt_balance && group.smt && stats.nr_running > 1;
-        stats.group_classify(pct, group.imbalance, smt_balance);
+        stats.overutilized = self.core.asym.is_some() && group.cpus.iter().any(|cpu| self.cpu_overutilized(*cpu));
+        let may_overload = !self.core.overload_needs_energy() || stats.overutilized;
+        stats.group_classify(pct, group.imbalance, (smt_balance, may_overload));
         if stats.kind == GroupType::Overloaded {
             stats.avg_load = stats.relative_load();
         }
         stats
+    }
+
+    /// The largest load of a task that is too big for its CPU (`rq->misfit_task_load`).
+    fn max_misfit_load(&self, group: &Group, considers: impl Fn(CpuId) -> bool) -> u64 {
+        let Some(asym) = &self.core.asym else { return 0 };
+        let busy = |cpu: &CpuId| considers(*cpu) && self.core.rqs[cpu.index()].nr_running > 0;
+        group.cpus.iter().copied().filter(busy).map(|cpu| asym.misfit_load(cpu)).max().unwrap_or(0)
     }
 
     #[inline(always)]
@@ -109,8 +122,18 @@ impl FairClass<'_> {
     }
 
     /// `update_sg_wakeup_stats`: the group without `task` and its load (`own`), which matters only at exec, since a new task is not queued yet.
-    pub(crate) fn update_sg_wakeup_stats(&self, group: &Group, pct: u32, task: TaskId, own: u64) -> GroupStats {
+    pub(crate) fn update_sg_wakeup_stats(
+        &self,
+        group: &Group,
+        (pct, asym): (u32, bool),
+        task: TaskId,
+        own: u64,
+    ) -> GroupStats {
         let mut stats = self.sum_group(group, |_| true);
+        if asym {
+            let fits = |cpu: &CpuId| self.core.allows(task, *cpu) && self.task_fits_cpu(task, *cpu);
+            stats.misfit_load = u64::from(!group.cpus.iter().any(fits));
+        }
         let (home, entity) = (self.core.tasks[task.index()].cpu, self.fair.entity(task));
         if entity.on_rq && group.mask.has(home) {
             stats.nr_running -= 1;
@@ -120,7 +143,7 @@ impl FairClass<'_> {
             stats.runnable = stats.runnable.saturating_sub(entity.avg.runnable_avg);
             stats.idle_cpus += u32::from(self.core.rqs[home.index()].nr_running == 1);
         }
-        stats.group_classify(pct, group.imbalance, false);
+        stats.group_classify(pct, group.imbalance, (false, !self.core.overload_needs_energy()));
         if matches!(stats.kind, GroupType::FullyBusy | GroupType::Overloaded) {
             stats.avg_load = stats.relative_load();
         }
@@ -145,6 +168,7 @@ impl GroupStats {
             capacity,
             misfit_load: 0,
             avg_load: 0,
+            overutilized: false,
         }
     }
 }
@@ -172,7 +196,7 @@ mod tests {
         ] {
             let runnable = u64::from(nr_running) * CAPACITY_SCALE;
             let mut stats = GroupStats { nr_running, util, runnable, ..GroupStats::of(weight) };
-            stats.group_classify(117, imbalance, smt);
+            stats.group_classify(117, imbalance, (smt, true));
             assert_eq!(stats.kind, expected, "{nr_running} tasks on {weight} CPUs at {util}");
         }
     }

@@ -144,6 +144,9 @@ impl SchedClass for Fair {
         let mut class = self.with(core);
         class.sync(cpu);
         class.swqueue_enqueue(cpu, task, flags);
+        if !flags.initial {
+            class.check_update_overutilized_status(cpu);
+        }
     }
 
     #[inline(always)]
@@ -214,6 +217,7 @@ impl SchedClass for Fair {
         class.sync(cpu);
         if let Some(task) = picked {
             class.swqueue_remove_task(task);
+            class.update_misfit_status(cpu, picked);
         }
         picked
     }
@@ -228,12 +232,16 @@ impl SchedClass for Fair {
         let mut class = self.with(core);
         class.sync(cpu);
         class.swqueue_remove_task(next);
+        class.update_misfit_status(cpu, Some(next));
     }
 
     #[inline(always)]
-    fn task_tick(&mut self, core: &mut Core, cpu: CpuId, _: TaskId, now: Nanos) -> Resched {
+    fn task_tick(&mut self, core: &mut Core, cpu: CpuId, curr: TaskId, now: Nanos) -> Resched {
         let resched = Fair::task_tick(self, cpu, now);
-        self.with(core).sync(cpu);
+        let mut class = self.with(core);
+        class.sync(cpu);
+        class.update_misfit_status(cpu, Some(curr));
+        class.check_update_overutilized_status(cpu);
         resched
     }
 

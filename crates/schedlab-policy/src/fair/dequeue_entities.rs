@@ -27,11 +27,11 @@ impl Queues {
         }
         let first = self.config.rules.pelt.util_est.updates_first();
         if flags.sleep && first {
-            self.arena.util_est_update(&self.config, id);
+            self.arena.util_est_update(&self.config, cpu, id);
         }
         let gone = self.dequeue_entities(self.arena.queue_of(id, cpu.index()), id, flags, now);
         if flags.sleep && !first {
-            self.arena.util_est_update(&self.config, id);
+            self.arena.util_est_update(&self.config, cpu, id);
         }
         gone
     }

@@ -27,7 +27,7 @@ impl Queues {
             return;
         }
         if flags.initial {
-            self.arena.post_init_entity_util_avg(&self.config.rules.pelt, id);
+            self.arena.post_init_entity_util_avg(&self.config.rules.pelt, cpu, id);
         }
         self.arena.util_est_enqueue(&self.config, cpu, id);
         if rarely(self.config.rules.flat_hierarchy) {

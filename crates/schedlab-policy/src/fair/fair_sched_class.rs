@@ -441,13 +441,28 @@ impl Fair {
         }
     }
 
-    /// `cpu_util_cfs`: utilisation of the CPU by the class, or what its tasks are expected to use, up to 1024.
+    /// What the CPU's utilisation can be at most (`arch_scale_cpu_capacity`).
+    #[inline]
+    fn capacity_orig_of(&self, cpu: CpuId) -> u64 {
+        if self.queues.arena.scaled {
+            self.clock_pelt(cpu).capacity()
+        } else {
+            CAPACITY_SCALE
+        }
+    }
+
+    /// `sync_entity_load_avg`.
+    pub fn sync_entity_load_avg(&mut self, task: TaskId) {
+        self.queues.arena.sync_entity_load_avg(&self.config.rules.pelt, EntityId::of(task));
+    }
+
+    /// `cpu_util_cfs`: utilisation of the CPU by the class, or what its tasks are expected to use, up to its capacity.
     #[inline]
     #[must_use]
     pub fn cpu_util_cfs(&self, cpu: CpuId) -> u64 {
         let avg = &self.rq(cpu).pelt.avg;
         let estimate = if self.config.has(Feature::UtilEst) { avg.util_est } else { 0 };
-        u64::from(avg.util_avg.max(estimate)).min(CAPACITY_SCALE)
+        u64::from(avg.util_avg.max(estimate)).min(self.capacity_orig_of(cpu))
     }
 
     /// `cpu_util_cfs_boost`: the same, but at least the time for which tasks ran or waited.
@@ -455,7 +470,7 @@ impl Fair {
     #[must_use]
     pub fn cpu_util_cfs_boost(&self, cpu: CpuId) -> u64 {
         let runnable = self.rq(cpu).pelt.avg.runnable_avg;
-        self.cpu_util_cfs(cpu).max(runnable.min(CAPACITY_SCALE))
+        self.cpu_util_cfs(cpu).max(runnable.min(self.capacity_orig_of(cpu)))
     }
 
     /// `task_h_load`: the task's part of its CPU's load, through its groups. A queue's part is computed once in a jiffy, or each

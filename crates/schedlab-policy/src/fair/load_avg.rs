@@ -220,6 +220,15 @@ impl Arena {
         self.entities[id].avg.last_update_time = 0;
     }
 
+    /// `sync_entity_load_avg`: a sleeper's averages decay up to the last update of its queue.
+    pub fn sync_entity_load_avg(&mut self, signals: &Signals, id: EntityId) {
+        let se = &mut self.entities[id];
+        if se.asleep && se.avg.last_update_time != 0 {
+            let until = self.rqs[se.rq()].pelt.avg.last_update_time;
+            se.avg.__update_load_avg_blocked_se(until, se.load.scaled(), signals);
+        }
+    }
+
     /// `remove_entity_load_avg` of a task that has exited.
     pub fn remove_entity_load_avg(&mut self, signals: &Signals, id: EntityId) {
         let se = &mut self.entities[id];
@@ -230,9 +239,9 @@ impl Arena {
     }
 
     /// `post_init_entity_util_avg`: the first guess for a task about to be queued for the first time.
-    pub fn post_init_entity_util_avg(&mut self, signals: &Signals, id: EntityId) {
-        let se = &mut self.entities[id];
-        se.avg.post_init_entity_util_avg(se.load, &self.rqs[se.rq()].pelt.avg, signals);
+    pub fn post_init_entity_util_avg(&mut self, signals: &Signals, cpu: CpuId, id: EntityId) {
+        let (se, capacity) = (&mut self.entities[id], self.clocks[cpu.index()].capacity());
+        se.avg.post_init_entity_util_avg(se.load, &self.rqs[se.rq()].pelt.avg, capacity, signals);
     }
 
     /// The part of `reweight_entity` that concerns load, before the weight changes: the averages of the entity and of its
@@ -292,10 +301,10 @@ impl Arena {
 
     /// `util_est_update` of a task that goes to sleep.
     #[inline]
-    pub fn util_est_update(&mut self, config: &KernelConfig, id: EntityId) {
+    pub fn util_est_update(&mut self, config: &KernelConfig, cpu: CpuId, id: EntityId) {
         if config.has(Feature::UtilEst) {
-            let fastup = config.has(Feature::UtilEstFastup);
-            config.rules.pelt.util_est.util_est_update(&mut self.entities[id].avg, fastup);
+            let (fastup, capacity) = (config.has(Feature::UtilEstFastup), self.clocks[cpu.index()].capacity());
+            config.rules.pelt.util_est.util_est_update(&mut self.entities[id].avg, capacity, fastup);
         }
     }
 }

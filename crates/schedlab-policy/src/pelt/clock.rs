@@ -84,6 +84,13 @@ impl PeltClock {
         self.idle = false;
     }
 
+    /// The CPU's part of the largest capacity (`arch_scale_cpu_capacity`).
+    #[inline]
+    #[must_use]
+    pub fn capacity(&self) -> u64 {
+        self.scale
+    }
+
     /// Whether it is idle.
     #[inline]
     #[must_use]

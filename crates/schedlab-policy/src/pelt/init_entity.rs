@@ -1,7 +1,6 @@
 //! The averages of a new task (`init_entity_runnable_average`, `post_init_entity_util_avg`).
 
 use super::sched_avg::SchedAvg;
-use super::series::CAPACITY_SCALE;
 use crate::version::load::Signals;
 use crate::weight::LoadWeight;
 
@@ -15,9 +14,9 @@ impl SchedAvg {
     }
 
     /// `post_init_entity_util_avg` at the first wakeup: a share of the queue's utilisation by weight, but at most half of
-    /// what the CPU has left.
-    pub fn post_init_entity_util_avg(&mut self, load: LoadWeight, cfs_rq: &SchedAvg, signals: &Signals) {
-        let left = CAPACITY_SCALE as i64 - i64::from(cfs_rq.util_avg);
+    /// what the CPU of this capacity has left.
+    pub fn post_init_entity_util_avg(&mut self, load: LoadWeight, cfs_rq: &SchedAvg, capacity: u64, signals: &Signals) {
+        let left = capacity as i64 - i64::from(cfs_rq.util_avg);
         let cap = left / 2;
         if cap > 0 {
             let weight = if signals.init_full_weight { load.weight } else { load.scaled() };
@@ -53,7 +52,12 @@ mod tests {
             let mut avg = SchedAvg::default();
             avg.init_entity_runnable_average(load, &signals);
             assert_eq!((avg.load_avg, avg.util_avg), (load.scaled(), 0));
-            avg.post_init_entity_util_avg(load, &SchedAvg { util_avg, load_avg, ..SchedAvg::default() }, &signals);
+            avg.post_init_entity_util_avg(
+                load,
+                &SchedAvg { util_avg, load_avg, ..SchedAvg::default() },
+                1024,
+                &signals,
+            );
             assert_eq!(avg.util_avg, expected, "nice {nice} on {util_avg}");
             assert_eq!(avg.runnable_avg, u64::from(expected));
         }

@@ -4,7 +4,6 @@
 //! task is the larger. Whether util_avg has changed since the last update is a flag inside the number.
 
 use super::sched_avg::SchedAvg;
-use super::series::CAPACITY_SCALE;
 
 /// Differences below this change nothing (`UTIL_EST_MARGIN`).
 const MARGIN: i64 = 1024 / 100;
@@ -60,26 +59,26 @@ impl UtilEst {
         cfs_rq.util_est = cfs_rq.util_est.saturating_sub(self._task_util_est(task));
     }
 
-    /// `util_est_update` of a task that goes to sleep; `fastup`: UTIL_EST_FASTUP.
+    /// `util_est_update` of a task that goes to sleep on a CPU of this capacity; `fastup`: UTIL_EST_FASTUP.
     #[inline]
-    pub fn util_est_update(&self, avg: &mut SchedAvg, fastup: bool) {
+    pub fn util_est_update(&self, avg: &mut SchedAvg, capacity: u64, fastup: bool) {
         if avg.util_est & self.unchanged != 0 {
             return;
         }
         if self.single {
-            self.update_single(avg);
+            self.update_single(avg, capacity);
         } else {
-            self.update_pair(avg, fastup);
+            self.update_pair(avg, capacity, fastup);
         }
     }
 
-    fn update_single(&self, avg: &mut SchedAvg) {
+    fn update_single(&self, avg: &mut SchedAvg, capacity: u64) {
         let util = avg.util_avg;
         let mut estimate = avg.util_est;
         if estimate <= util {
             estimate = util;
         } else if i64::from(estimate - util) >= MARGIN {
-            if u64::from(util) > CAPACITY_SCALE {
+            if u64::from(util) > capacity {
                 return;
             }
             let contended = u64::from(util) + (MARGIN as u64) < avg.runnable_avg;
@@ -90,7 +89,7 @@ impl UtilEst {
         avg.util_est = estimate | self.unchanged;
     }
 
-    fn update_pair(&self, avg: &mut SchedAvg, fastup: bool) {
+    fn update_pair(&self, avg: &mut SchedAvg, capacity: u64, fastup: bool) {
         let (util, last) = (avg.util_avg, avg.util_est);
         // Where the flag is bit 0 the sample carries it.
         let sample = if self.unchanged == 1 { util | 1 } else { util };
@@ -103,7 +102,7 @@ impl UtilEst {
                 if !self.keeps_last || !moved {
                     return;
                 }
-            } else if u64::from(util) > CAPACITY_SCALE {
+            } else if u64::from(util) > capacity {
                 return;
             } else {
                 avg.util_est_ewma = ((4 * i64::from(avg.util_est_ewma) + diff) >> 2) as u32;
@@ -123,7 +122,7 @@ mod tests {
         let estimate = |util: &u32| {
             (avg.util_avg, avg.runnable_avg) = (*util, u64::from(*util));
             util_est.cfs_se_util_change(&mut avg);
-            util_est.util_est_update(&mut avg, fastup);
+            util_est.util_est_update(&mut avg, 1024, fastup);
             util_est._task_util_est(&avg)
         };
         utils.iter().map(estimate).collect()
@@ -143,7 +142,7 @@ mod tests {
     fn a_change_within_the_margin_and_a_contended_task_keep_the_estimate() {
         assert_eq!(estimates(UtilEst::SINGLE, true, &[400, 391, 390]), [400, 400, 397]);
         let mut avg = SchedAvg { util_est: 400, util_avg: 200, runnable_avg: 211, ..SchedAvg::default() };
-        UtilEst::SINGLE.util_est_update(&mut avg, true);
+        UtilEst::SINGLE.util_est_update(&mut avg, 1024, true);
         assert_eq!(UtilEst::SINGLE._task_util_est(&avg), 400);
     }
 
@@ -151,10 +150,10 @@ mod tests {
     fn nothing_new_nothing_done() {
         for util_est in [UtilEst::PAIR, UtilEst::PAIR_KEEPS_LAST, UtilEst::SINGLE] {
             let mut avg = SchedAvg { util_avg: 300, ..SchedAvg::default() };
-            util_est.util_est_update(&mut avg, true);
+            util_est.util_est_update(&mut avg, 1024, true);
             let after = avg;
             avg.util_avg = 100;
-            util_est.util_est_update(&mut avg, true);
+            util_est.util_est_update(&mut avg, 1024, true);
             assert_eq!(avg, SchedAvg { util_avg: 100, ..after });
         }
     }

@@ -44,7 +44,7 @@ pub fn wake_off_cpu(driver: &mut impl Driver, wakeup: Wakeup) {
 /// `ttwu_queue`: the task goes to the CPU selected, which enqueues it itself if it is far enough away.
 #[inline(always)]
 pub fn ttwu_queue(driver: &mut impl Driver, wakeup: Wakeup, cpu: CpuId) {
-    let Wakeup { task, waker_cpu, sync } = wakeup;
+    let Wakeup { task, waker_cpu, sync, .. } = wakeup;
     if driver.sched().ttwu_queue_cond(task, waker_cpu, cpu, false) {
         return queue_on_wakelist(driver, wakeup, cpu);
     }
@@ -56,9 +56,9 @@ pub fn ttwu_queue(driver: &mut impl Driver, wakeup: Wakeup, cpu: CpuId) {
 /// `select_task_rq` and `set_task_cpu`.
 #[inline(always)]
 fn select(driver: &mut impl Driver, wakeup: Wakeup, kind: WakeKind) -> CpuId {
-    let Wakeup { task, waker_cpu, .. } = wakeup;
+    let Wakeup { task, waker_cpu, here, .. } = wakeup;
     let now = driver.clock_task(waker_cpu);
-    let selection = driver.sched().select_task_rq(task, waker_cpu, kind, now);
+    let selection = driver.sched().select_task_rq_for((task, here), waker_cpu, kind, now);
     let cpu = driver.selected(task, &selection);
     let from = driver.sched().cpu_of(task);
     let now = driver.clock_task(from);

@@ -11,4 +11,6 @@ pub struct Wakeup {
     pub waker_cpu: CpuId,
     /// The waker is about to sleep (WF_SYNC).
     pub sync: bool,
+    /// The task should go to the waker's CPU (WF_CURRENT_CPU).
+    pub here: bool,
 }

@@ -8,6 +8,7 @@ use schedlab_model::{rarely, stream, CpuId, CpuMask, Nanos, Stream, TaskId, Ties
 use super::log::Log;
 use super::rq::{Jiffies, Rq, UPTIME};
 use super::task::{Task, Wakee};
+use crate::asym::Asym;
 use crate::balance::domains::Domains;
 use crate::balance::nohz_state::Nohz;
 use crate::balance::swqueue_state::SwQueues;
@@ -38,6 +39,8 @@ pub struct Core {
     pub(crate) domains: Domains,
     pub(crate) nohz: Nohz,
     pub(crate) swqueues: SwQueues,
+    /// What is kept where CPUs differ in capacity.
+    pub(crate) asym: Option<Box<Asym>>,
     pub(crate) balance_cost: BalanceCost,
     /// The wakeup history of the idle tasks, on whose behalf interrupts wake tasks.
     pub(crate) idle_wakees: Vec<Wakee>,
@@ -85,6 +88,7 @@ impl Core {
             domains: Domains::new(&topology, rules.imbalance_pct),
             nohz: Nohz::new(topology.all()),
             swqueues: SwQueues::default(),
+            asym: Asym::new(&topology),
             balance_cost: BalanceCost::default(),
             idle_wakees: vec![Wakee::default(); nr_cpus],
             random: Vec::new(),
@@ -106,6 +110,9 @@ impl Core {
             signals: config.rules.pelt,
             topology,
         };
+        for cpu in core.topology.all().iter() {
+            core.rqs[cpu.index()].cpu_capacity = u64::from(core.topology.capacity(cpu));
+        }
         core.set_seed(0);
         core
     }
@@ -231,6 +238,12 @@ impl Core {
     #[must_use]
     pub fn is_idle(&self, cpu: CpuId) -> bool {
         self.idle.is_idle(cpu) || self.is_preempted_idle(cpu)
+    }
+
+    /// With placement by energy a group counts as overloaded only if one of its CPUs is overutilized (7.2 and later).
+    #[inline]
+    pub(crate) fn overload_needs_energy(&self) -> bool {
+        self.rules.overload_minds_energy && self.asym.as_ref().is_some_and(|asym| asym.uses_energy())
     }
 
     /// Whether the search for an idle CPU distinguishes clusters (`sched_cluster_active`, 6.7 and later).

@@ -12,7 +12,19 @@ use crate::version::placement::RemoteQueue;
 impl<L: ClassList> Sched<L> {
     /// `select_task_rq`: the CPU for `task`. `waker_cpu` is the CPU that executes the call.
     pub fn select_task_rq(&mut self, task: TaskId, waker_cpu: CpuId, kind: WakeKind, now: Nanos) -> Selection {
+        self.select_task_rq_for((task, false), waker_cpu, kind, now)
+    }
+
+    /// The same; `here`: the wakeup asks for the waker's CPU (WF_CURRENT_CPU).
+    pub fn select_task_rq_for(
+        &mut self,
+        (task, here): (TaskId, bool),
+        waker_cpu: CpuId,
+        kind: WakeKind,
+        now: Nanos,
+    ) -> Selection {
         let mut tested = Tested::new(waker_cpu, self.core.log.looks_on()).asking(self.core.queried());
+        tested.here = here;
         let exiting = self.curr(waker_cpu).is_some_and(|waker| self.core.tasks[waker.index()].exiting);
         let kind = if exiting { kind.without_sync() } else { kind };
         let allowed = self.core.tasks[task.index()].affinity.as_ref();

@@ -145,6 +145,8 @@ impl Moves {
 #[derive(Clone, Debug)]
 pub struct Tested {
     pub(crate) from: CpuId,
+    /// The wakeup asks for that CPU (WF_CURRENT_CPU).
+    pub(crate) here: bool,
     pub(crate) counts: Counts,
     pub(crate) scans: Scans,
     /// The feature that made the difference.
@@ -169,7 +171,7 @@ impl Tested {
     pub(crate) fn new(from: CpuId, records: bool) -> Self {
         let (counts, scans) = ([0; 5], Scans::default());
         let (feature, function) = (None, Function::Usual);
-        Tested { from, counts, scans, feature, function, asks: None, steps: records.then(Box::default) }
+        Tested { from, here: false, counts, scans, feature, function, asks: None, steps: records.then(Box::default) }
     }
 
     /// Tests of these CPUs ask the host.

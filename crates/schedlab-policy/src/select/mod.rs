@@ -1,8 +1,9 @@
 //! The CPU that a task of the fair class is placed on when it wakes up, forks or calls exec (`select_task_rq_fair`, kernel/sched/fair.c).
 //!
 //! A file is named after the function that it contains. Wakeups take the fast path ([`wake_affine`], then
-//! [`select_idle_sibling`]), fork and exec the slow path ([`sched_balance_find_dst_cpu`]). Not modelled: energy-aware
-//! placement, asymmetric capacities, WF_CURRENT_CPU, per-CPU kthreads as wakers, migration-disabled tasks.
+//! [`select_idle_sibling`]), fork and exec the slow path ([`sched_balance_find_dst_cpu`]). Where CPUs differ in
+//! capacity the rules of [`crate::asym`] come in. Not modelled: per-CPU kthreads as wakers,
+//! migration-disabled tasks.
 
 mod find_idlest_group_by_load;
 pub(crate) mod idle_map;
@@ -11,7 +12,7 @@ mod sched_balance_find_dst_cpu;
 pub(crate) mod select_idle_cpu;
 mod select_idle_cpu_up_to_5_11;
 mod select_idle_sibling;
-mod select_rule;
+pub(crate) mod select_rule;
 mod select_task_rq_fair;
 mod sis_budget;
 pub(crate) mod visited_cores;

@@ -100,10 +100,17 @@ impl FairClass<'_> {
                 continue;
             }
             group.cpus.iter().for_each(|cpu| tested.add_load(&self.core.topology, *cpu));
-            let stats = self.update_sg_wakeup_stats(group, domain.imbalance_pct, task, own);
+            let stats = self.update_sg_wakeup_stats(group, (domain.imbalance_pct, domain.asym), task, own);
+            let by_util = self.core.rules.idlest_by_util;
+            let better = |(chosen, best): (usize, GroupStats)| match (stats.kind, best.kind) {
+                (GroupType::MisfitTask, GroupType::MisfitTask) => {
+                    self.capacity_range(&group.cpus).1 > self.capacity_range(&domain.groups[chosen].cpus).1
+                }
+                _ => update_pick_idlest(&best, &stats, by_util),
+            };
             if index == local_group {
                 local = Some(stats);
-            } else if idlest.is_none_or(|(_, best)| update_pick_idlest(&best, &stats, self.core.rules.idlest_by_util)) {
+            } else if idlest.is_none_or(better) {
                 idlest = Some((index, stats));
             }
         }
@@ -112,6 +119,10 @@ impl FairClass<'_> {
         let go = match local.kind.cmp(&idlest.kind) {
             std::cmp::Ordering::Less => false,
             std::cmp::Ordering::Greater => true,
+            std::cmp::Ordering::Equal if local.kind == GroupType::MisfitTask => {
+                let groups = &domain.groups;
+                self.capacity_range(&groups[index].cpus).1 > self.capacity_range(&groups[local_group].cpus).1
+            }
             std::cmp::Ordering::Equal => self.is_worth_it(task, cpu, level, &local, (index, &idlest)),
         };
         go.then_some(index)

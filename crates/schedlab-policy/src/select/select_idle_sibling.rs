@@ -4,7 +4,8 @@
 //! idle-core hint, a sibling of prev; then the search of the cache ([`super::select_idle_cpu`]; up to 5.11
 //! [`super::select_idle_cpu_up_to_5_11`]). From 6.7 on, on a machine with clusters, prev and the recently used CPU are taken
 //! at once only in the target's cluster; in another one they come after the search. Not modelled: per-CPU kthreads that wake
-//! tasks on prev (stacking after IO), and asymmetric capacities.
+//! tasks on prev (stacking after IO). Where CPUs differ in capacity a candidate must be big enough, and the search is
+//! [`crate::asym`]'s.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
@@ -27,6 +28,9 @@ impl FairClass<'_> {
         now: Nanos,
     ) -> Option<Selected> {
         tested.scans.sibling = true;
+        if self.core.asym.is_some() {
+            self.fair.sync_entity_load_avg(task);
+        }
         let role = if target == prev { Role::Previous } else { Role::Target };
         if self.is_candidate_idle(task, (target, role), target, tested) {
             return Some((target, SelectRule::TargetIdle));
@@ -43,6 +47,9 @@ impl FairClass<'_> {
                 return Some((recent, SelectRule::RecentlyUsedIdle));
             }
             spare = spare.or(Some((recent, SelectRule::RecentlyUsedIdleInOtherCluster)));
+        }
+        if let Some(level) = self.core.domains.asym_level(target) {
+            return self.select_idle_capacity(task, target, level, tested);
         }
         let found = match self.core.rules.idle_search {
             IdleSearch::OnePass => self.search_llc(task, prev, target, tested, now),
@@ -81,11 +88,13 @@ impl FairClass<'_> {
         if allowed {
             tested.add(&self.core.topology, cpu);
         }
-        let taken = allowed && self.choose_idle_cpu(task, cpu);
+        let idle = allowed && self.choose_idle_cpu(task, cpu);
+        let taken = idle && self.asym_fits_cpu(task, cpu);
         tested.step(|| {
             let answer = match () {
                 () if taken && !self.is_near(cpu, target) => "idle, but not in the target's cluster",
                 () if taken => "idle: chosen",
+                () if idle => "idle, but too small for the task",
                 () if !reachable => "not in the target's cache",
                 () if !allowed => "not allowed there",
                 () if self.core.is_preempted_idle(cpu) => "idle, but its vCPU reads as preempted (available_idle_cpu)",
@@ -97,7 +106,7 @@ impl FairClass<'_> {
     }
 
     /// `choose_idle_cpu`: idle, or, depending on the version and the wakee, running SCHED_IDLE tasks only.
-    pub(super) fn choose_idle_cpu(&self, task: TaskId, cpu: CpuId) -> bool {
+    pub(crate) fn choose_idle_cpu(&self, task: TaskId, cpu: CpuId) -> bool {
         if self.wants_idle_only(task) {
             self.core.idle.is_idle(cpu)
         } else {

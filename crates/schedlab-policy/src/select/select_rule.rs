@@ -10,6 +10,7 @@ use crate::features::Feature;
 pub(crate) enum SelectRule {
     // `select_task_rq_fair`.
     Previous,
+    CurrentCpu,
     NoDomain,
     IdlestGroup,
     // `wake_affine`.
@@ -29,6 +30,13 @@ pub(crate) enum SelectRule {
     SiblingOfTarget,
     IdleCore,
     IdleCpu,
+    // `select_idle_capacity`.
+    IdleThatFits,
+    BiggestIdle,
+    // `find_energy_efficient_cpu`.
+    NoUtilisation,
+    LeastEnergy,
+    PrevEnergy,
 }
 
 /// A CPU and the rule that selected it.
@@ -39,6 +47,7 @@ impl SelectRule {
     pub fn text(self) -> &'static str {
         match self {
             SelectRule::Previous => "previous CPU",
+            SelectRule::CurrentCpu => "WF_CURRENT_CPU: the waker's CPU",
             SelectRule::NoDomain => "no domain",
             SelectRule::IdlestGroup => "idlest group",
             SelectRule::BothIdle => "wake_affine: both idle",
@@ -56,14 +65,23 @@ impl SelectRule {
             SelectRule::SiblingOfTarget => "sibling of target idle",
             SelectRule::IdleCore => "idle core search",
             SelectRule::IdleCpu => "idle CPU search",
+            SelectRule::IdleThatFits => "idle and big enough",
+            SelectRule::BiggestIdle => "the biggest idle CPU",
+            SelectRule::NoUtilisation => "previous CPU, as the task uses nothing",
+            SelectRule::LeastEnergy => "least energy",
+            SelectRule::PrevEnergy => "previous CPU, as no other costs less energy",
         }
     }
 
     /// The function that decided.
     pub fn function(self) -> Function {
         match self {
-            SelectRule::Previous | SelectRule::NoDomain => Function::SelectTaskRqFair,
+            SelectRule::Previous | SelectRule::CurrentCpu | SelectRule::NoDomain => Function::SelectTaskRqFair,
             SelectRule::IdlestGroup => Function::FindDstCpu,
+            SelectRule::IdleThatFits | SelectRule::BiggestIdle => Function::SelectIdleCapacity,
+            SelectRule::NoUtilisation | SelectRule::LeastEnergy | SelectRule::PrevEnergy => {
+                Function::FindEnergyEfficientCpu
+            }
             SelectRule::BothIdle
             | SelectRule::ThisIdle
             | SelectRule::Sync

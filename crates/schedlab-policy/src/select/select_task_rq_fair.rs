@@ -35,6 +35,15 @@ impl FairClass<'_> {
     fn select_for_wakeup(&mut self, task: TaskId, sync: bool, tested: &mut Tested, now: Nanos) -> Selected {
         let (this, prev) = (tested.from, self.core.tasks[task.index()].cpu);
         self.record_wakee(task, this, now);
+        if tested.here && self.core.rules.wakes_here && self.core.allows(task, this) {
+            tested.step(|| Step::of("select_task_rq_fair", this, Role::Waker, "WF_CURRENT_CPU: chosen"));
+            return (this, SelectRule::CurrentCpu);
+        }
+        if self.core.asym.is_some() {
+            if let Some(found) = self.find_energy_efficient_cpu(task, prev, tested) {
+                return found;
+            }
+        }
         let want_affine = self.wants_affine(task, this, tested);
         // Without a domain that spans both there is no affine target, and no domain carries SD_BALANCE_WAKE.
         let (target, rule) = match self.core.domains.common_level(this, prev) {

@@ -190,6 +190,12 @@ impl Version {
         VERSIONS.iter().filter(of_series).min_by_key(others)
     }
 
+    /// Whether its rules for CPUs of different capacity are modelled: those of earlier kernels were not read.
+    #[must_use]
+    pub fn knows_capacities(&self) -> bool {
+        self.release.contains(Release::new("6.1"))
+    }
+
     /// The feature switches as this kernel boots with them.
     #[must_use]
     pub fn feature_set(&self) -> FeatureSet {

@@ -126,6 +126,11 @@ rules! {
     search_from_target: bool = true,
         from "5.15" by "56498cfb045d" => false;
 
+    /// A wakeup can ask for the CPU of the waker (WF_CURRENT_CPU).
+    BOTH "wakeup: on the waker's CPU" in "select_task_rq_fair"
+    wakes_here: bool = false,
+        from "6.6" unverified "read in 6.12.117, absent in 6.1.192; perf has the mode since 6.6" => true;
+
     /// Clusters are scheduling domains (CONFIG_SCHED_CLUSTER).
     BOTH "domains: clusters" in "set_sched_topology"
     cluster_domains: bool = false,
@@ -220,11 +225,6 @@ rules! {
     newidle_by_cost: bool = false,
         from "5.16" by "c5b0a7eefc70" => true;
 
-    /// A domain whose newidle passes always succeed is tried without drawing a random number.
-    BOTH "balance: newidle without a draw" in "newidle_balance"
-    newidle_sure: bool = false,
-        from "7.1" by "9fe89f022c05" => true;
-
     /// Within a cache spare capacity is filled by tasks, not by utilisation.
     BOTH "balance: tasks within a cache" in "calculate_imbalance"
     tasks_in_llc: bool = false,
@@ -297,6 +297,26 @@ rules! {
     last_misfit: bool = true,
         from "6.9" by "7f1a7229718d" => false;
 
+    /// A task that runs on the biggest CPU of those that it may use is never too big for it.
+    BOTH "capacities: affinity of big tasks" in "update_misfit_status"
+    misfit_minds_affinity: bool = false,
+        from "6.10" by "22d5607400c6" => true;
+
+    /// A pass that could not move a task that is too big for its CPU counts as no failure and does not lengthen the interval.
+    BOTH "capacities: failures of big tasks" in "sched_balance_rq"
+    misfit_keeps_interval: bool = false,
+        from "6.10" by "58eeb2d79b54" => true;
+
+    /// The search for a CPU that is big enough is bounded by the utilisation of the machine (SIS_UTIL).
+    BOTH "capacities: budget of the search" in "select_idle_capacity"
+    capacity_scan_limit: bool = false,
+        from "7.2" unverified "read in 7.2.13" => true;
+
+    /// With an energy model a group is overloaded only if one of its CPUs is overutilized.
+    BOTH "capacities: overloaded groups" in "group_is_overloaded"
+    overload_minds_energy: bool = false,
+        from "7.2" unverified "read in 7.2.13" => true;
+
     /// A task whose dequeue is delayed moves only where load is to be evened out.
     BOTH "balance: delayed tasks" in "can_migrate_task"
     refuses_delayed: bool = false,
@@ -306,4 +326,11 @@ rules! {
     BOTH "balance: ineligible tasks" in "can_migrate_task"
     prefers_eligible: bool = false,
         from "6.14" by "873199d27bb2" => true;
+}
+
+impl PlacementRules {
+    /// A pass that looks for a task that is too big for its CPU counts as no failure.
+    pub(crate) fn misfit_is_no_failure(&self, migrate: crate::balance::Migrate) -> bool {
+        self.misfit_keeps_interval && migrate == crate::balance::Migrate::Misfit
+    }
 }

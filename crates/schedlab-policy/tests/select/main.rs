@@ -1,5 +1,6 @@
 //! Placement and balancing through the public interface: worked examples, and properties under random traffic.
 
+mod asym;
 mod balancing;
 mod lab;
 mod properties;

@@ -72,6 +72,21 @@ fn the_cache_is_searched_from_target_plus_one_within_the_budget() {
     assert_eq!(selection.tested, [1, 0, 4, 0, 0]);
 }
 
+#[test]
+fn a_wakeup_can_ask_for_the_wakers_cpu() {
+    for (version, mask, expected) in [
+        ("6.12.107", "0-3", (0, "WF_CURRENT_CPU: the waker's CPU")),
+        ("6.12.107", "1-3", (2, "target idle")),
+        ("6.1", "0-3", (2, "target idle")),
+    ] {
+        let mut lab = Lab::new(version, (1, 1, 4, 1));
+        let wakee = lab.pinned(2, mask);
+        lab.running(0);
+        let selection = lab.sched.select_task_rq_for((wakee, true), CpuId(0), WAKE, lab.now);
+        assert_eq!((selection.cpu.0, selection.rule), expected, "{version} on {mask}");
+    }
+}
+
 /// Eight CPUs under one cache in two clusters; the waker is alone on CPU 0 and about to sleep, the wakee last ran on CPU 7,
 /// in the other cluster.
 #[test]
@@ -287,7 +302,7 @@ fn a_pending_wakeup_hides_an_idle_cpu() {
     let task = lab.task_on(1);
     lab.running(0);
     let mut recorder = Recorder::new(&mut lab.sched, lab.now);
-    try_to_wake_up(&mut recorder, Wakeup { task, waker_cpu: CpuId(0), sync: false });
+    try_to_wake_up(&mut recorder, Wakeup { task, waker_cpu: CpuId(0), sync: false, here: false });
     let queued = Effect::WakelistQueued { task, cpu: CpuId(1), first: true };
     assert_eq!(recorder.effects, [Effect::Waking { task, cpu: CpuId(1) }, queued]);
     assert_eq!((lab.sched.is_idle(CpuId(1)), lab.sched.nr_running(CpuId(1))), (false, 0));

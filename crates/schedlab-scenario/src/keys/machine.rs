@@ -12,7 +12,8 @@ pub const MACHINE: Section = Section {
         key("calibrated", "boolean", "false", "whether its costs were measured on such a machine"),
         key("hz", "100, 250, 300 or 1000", "250", "default timer frequency (CONFIG_HZ)"),
         key("topology", "table or \"host\"", "", "CPUs, caches and nodes"),
-        key("costs", "table", "", "cost of each action"),
+        key("cpu-type", "tables", "all CPUs are alike", "CPUs of different speed, and the power that they draw"),
+        key("costs", "table", "", "cost of each action, on a CPU of the largest capacity"),
         key("idle", "tables", "", "idle states of a CPU, shallowest first"),
         key("memory", "table", "", "bandwidth of the memory"),
         key("caches", "table", "", "sizes of the caches, and how fast they are read"),
@@ -38,6 +39,30 @@ pub const TOPOLOGY: Section = Section {
         key("smt-rates", "percentages", "100%", "speed of a thread by the number of busy threads of its core"),
         key("source", "string", "", "where the numbers come from"),
     ],
+};
+
+/// `[[cpu-type]]`.
+pub const CPU_TYPE: Section = Section {
+    name: "[[cpu-type]]",
+    keys: &[
+        key("name", "word", "", "its name"),
+        key("cpus", "CPU list", "", "the CPUs of this type, which share one frequency"),
+        key("capacity", "1 to 1024", "", "their speed; the fastest CPUs have 1024 (`cpu_capacity` in sysfs)"),
+        key(
+            "power-coefficient",
+            "1 to 100000",
+            "no energy model",
+            "microwatts per MHz and squared volt (`dynamic-power-coefficient` of a device tree)",
+        ),
+        key("states", "tables", "no energy model", "their frequencies and voltages, slowest first"),
+        key("source", "string", "", "where the numbers come from"),
+    ],
+};
+
+/// A state of `[[cpu-type]]`.
+pub const PERF_STATE: Section = Section {
+    name: "a state of [[cpu-type]]",
+    keys: &[key("mhz", "1 to 100000", "", "its frequency in MHz"), key("mv", "1 to 10000", "", "its voltage in mV")],
 };
 
 /// `[[idle]]`.

@@ -16,7 +16,7 @@ pub use arm::{ARM, ARM_HOST, ARM_VM};
 pub use cgroup::{CGROUP, VARIANT_CGROUP};
 pub use costs::{COST, COSTS};
 pub use guest::{GUEST, GUEST_EVENT, VARIANT_GUEST};
-pub use machine::{CACHE, CACHES, IDLE, MACHINE, MEMORY, PHYSICS, TOPOLOGY};
+pub use machine::{CACHE, CACHES, CPU_TYPE, IDLE, MACHINE, MEMORY, PERF_STATE, PHYSICS, TOPOLOGY};
 pub use metric::METRIC;
 pub use scenario::SCENARIO;
 pub use step::STEP;
@@ -80,6 +80,8 @@ pub const SECTIONS: &[&Section] = &[
     &COSTS,
     &COST,
     &IDLE,
+    &CPU_TYPE,
+    &PERF_STATE,
     &MEMORY,
     &CACHES,
     &CACHE,

@@ -6,7 +6,7 @@ use schedlab_model::{Nanos, Topology, SEC};
 use schedlab_spec::{IdleState, Machine};
 
 use super::sources::Sources;
-use super::{caches, costs, memory, physics, preset, topology};
+use super::{caches, capacities, costs, memory, physics, preset, topology};
 use crate::dist::constant_or_quantiles_up_to;
 use crate::error::Result;
 use crate::keys::{IDLE, MACHINE};
@@ -26,6 +26,7 @@ pub(super) fn machine(table: Table, name: &str) -> Result<Machine> {
         (None, Some(base)) => (Arc::clone(&base.topology), base.smt_rates.clone()),
         (None, None) => return Err(table.error("the key \"topology\" is missing").expected("a table, or a base")),
     };
+    let topology = capacities::read(&table, &topology, &mut sources)?.map_or(topology, Arc::new);
     let costs = costs::read(&table, base.as_ref().map(|base| &base.costs), &mut sources)?;
     let idle_states = match (table.get("idle"), &base) {
         (Some(value), _) => idle_states(&value, &mut sources)?,

@@ -1,6 +1,7 @@
 //! Selects the machine of a scenario: a shipped preset, a file, the running machine, or an inline table.
 
 mod caches;
+mod capacities;
 mod costs;
 mod draft;
 mod host;

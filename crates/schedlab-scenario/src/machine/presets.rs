@@ -6,6 +6,7 @@ pub(crate) const HOST: &str = "host";
 const PRESETS: &[(&str, &str)] = &[
     ("rpi4", include_str!("../../../../machines/rpi4.toml")),
     ("laptop-8", include_str!("../../../../machines/laptop-8.toml")),
+    ("hikey960", include_str!("../../../../machines/hikey960.toml")),
     ("xeon-1s26c-smt2", include_str!("../../../../machines/xeon-1s26c-smt2.toml")),
     ("xeon-2s16c-smt2", include_str!("../../../../machines/xeon-2s16c-smt2.toml")),
     ("xeon-2s28c-smt2", include_str!("../../../../machines/xeon-2s28c-smt2.toml")),

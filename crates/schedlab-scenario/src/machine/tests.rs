@@ -8,6 +8,7 @@ fn every_preset_loads_and_names_its_sources() {
     let sizes = [
         ("rpi4", 4, 4),
         ("laptop-8", 8, 8),
+        ("hikey960", 8, 4),
         ("xeon-1s26c-smt2", 52, 52),
         ("xeon-2s16c-smt2", 64, 32),
         ("xeon-2s28c-smt2", 112, 56),
@@ -31,6 +32,7 @@ fn every_preset_loads_and_names_its_sources() {
         let has = |group: &str| machine.sources.iter().any(|line| line.starts_with(group));
         let optional =
             ["line-transfer: ", "physics: ", "memory: ", "caches: "].into_iter().filter(|group| has(group)).count();
+        let optional = optional + machine.sources.iter().filter(|line| line.starts_with("cpu-type.")).count();
         assert_eq!(machine.sources.len(), 1 + needed + optional + of_guests + machine.idle_states.len(), "{id}");
         let physics = machine.physics;
         assert_eq!(has("line-transfer: "), physics.lines, "{id}");
@@ -40,6 +42,57 @@ fn every_preset_loads_and_names_its_sources() {
         assert!(machine.sources.iter().all(|line| !line.contains(sources::NO_SOURCE)), "{id}");
         assert_eq!(machine.smt_rates.len(), machine.topology.smt(CpuId(0)).count(), "{id}");
     }
+}
+
+/// The capacities and powers of the HiKey 960 as its kernel computes them from the device tree.
+#[test]
+fn capacities_and_power_follow_from_the_device_tree() {
+    let machine = preset("hikey960").unwrap().unwrap();
+    let capacities = machine.topology.capacities().unwrap();
+    assert_eq!(capacities.all(), [462, 462, 462, 462, 1024, 1024, 1024, 1024]);
+    assert_eq!(462, 592 * 1844 / 2362);
+    let [little, big] = capacities.perf_domains() else { panic!("two frequencies") };
+    assert_eq!((little.cpus.to_list(), big.cpus.to_list()), ("0-3".to_owned(), "4-7".to_owned()));
+    let shown = |domain: &schedlab_model::PerfDomain| -> Vec<(u32, u64)> {
+        domain.states.iter().map(|state| (state.performance, state.power)).collect()
+    };
+    // 110 uW per MHz and V^2: 110 * 0.49 * 533 = 28,728.
+    assert_eq!(shown(little)[0], (133, 28_728));
+    assert_eq!(shown(big).last(), Some(&(1024, 1_571_911)));
+}
+
+#[test]
+fn types_of_cpus_are_refused_unless_they_are_a_machine() {
+    let types = |text: &str| {
+        let machine = format!("base = \"rpi4\"\n{text}");
+        parse("m.toml", machine.as_bytes(), "m").map(|_| ()).map_err(|error| error.to_string())
+    };
+    let of = |cpus: &str, capacity: u32, more: &str| {
+        format!("[[cpu-type]]\nname = \"a\"\ncpus = \"{cpus}\"\ncapacity = {capacity}\n{more}\n")
+    };
+    let state = "power-coefficient = 100\nstates = [{ mhz = 500, mv = 700 }]";
+    assert_eq!(types(&(of("0-1", 400, state) + &of("2-3", 1024, state))), Ok(()));
+    for (text, expected) in [
+        (of("0-1", 400, ""), "CPU 2 has no type"),
+        (of("0-2", 400, "") + &of("2-3", 1024, ""), "CPU 2 has two types"),
+        (of("0-4", 400, ""), "not a list of CPUs of this machine"),
+        (of("0-1", 400, "") + &of("2-3", 800, ""), "the largest one is 1024"),
+        (of("0-1", 400, state) + &of("2-3", 1024, ""), "some types have states"),
+        (of("0-1", 400, "power-coefficient = 100") + &of("2-3", 1024, ""), "belong together"),
+        (of("0-1", 400, "power-coefficient = 100\nstates = []") + &of("2-3", 1024, ""), "no state"),
+        (
+            of("0-1", 400, "power-coefficient = 100\nstates = [{ mhz = 2, mv = 7 }, { mhz = 2, mv = 9 }]")
+                + &of("2-3", 1024, ""),
+            "not faster",
+        ),
+        (of("0-1", 0, ""), "capacity"),
+    ] {
+        let error = types(&text).unwrap_err();
+        assert!(error.contains(expected), "{error}");
+    }
+    let smt = "topology = { cores-per-llc = 2, threads-per-core = 2, smt-rates = [\"100%\", \"60%\"] }\n".to_owned();
+    let error = types(&(smt + &of("0-1", 400, "") + &of("2-3", 1024, ""))).unwrap_err();
+    assert!(error.contains("several threads per core"), "{error}");
 }
 
 /// A number can be looked up where its source says, or it is an estimate that says why.

@@ -22,8 +22,24 @@ pub fn try_to_wake_up<S: Sink>(
     waker_cpu: CpuId,
     sync: bool,
 ) {
+    wake(run, machine, kernel, Wakeup { task, waker_cpu, sync, here: false });
+}
+
+/// The same with WF_CURRENT_CPU: the task goes to the waker's CPU if it may.
+pub fn wake_on_current_cpu<S: Sink>(
+    run: &mut Run<S>,
+    machine: &mut Machine,
+    kernel: &mut Kernel,
+    task: TaskId,
+    waker_cpu: CpuId,
+) {
+    wake(run, machine, kernel, Wakeup { task, waker_cpu, sync: false, here: true });
+}
+
+fn wake<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, wakeup: Wakeup) {
+    let Wakeup { task, waker_cpu, .. } = wakeup;
     debug_assert_eq!(kernel.tasks[task.index()].life, Life::Sleeping);
-    let (wakeup, k) = (Wakeup { task, waker_cpu, sync }, &mut kernel.cpus[waker_cpu.index()]);
+    let k = &mut kernel.cpus[waker_cpu.index()];
     if rarely(k.in_flight.is_some()) {
         // Nobody else wakes it.
         kernel.tasks[task.index()].life = Life::Waking;

@@ -69,7 +69,12 @@ impl Machine {
         let idle_allowed = idle_allowed(spec);
         let cpuidle = Cpuidle::new(spec, idle_allowed);
         let idle_state = state_at_boot(cpuidle.as_deref());
-        let cpu = |cpu| Cpu { idle_state, ..Cpu::new(smt_rate, dice(cpu)) };
+        let cpu = |cpu| {
+            let speed = preset.topology.capacity(CpuId(cpu as u32));
+            let mut cpu = Cpu { idle_state, speed, ..Cpu::new(smt_rate, dice(cpu)) };
+            cpu.update_rate();
+            cpu
+        };
         Machine {
             cpus: (0..preset.topology.nr_cpus()).map(cpu).collect(),
             costs: CostTables::new(&preset.costs, spec.noise),

@@ -28,7 +28,7 @@ pub fn begin<S: Sink>(x: &mut Running<S>, op: Op) -> Next {
         Op::Stream { bytes } => begin_stream(x, bytes),
         Op::Wait(object) => sync::begin_wait(x, Some(object)),
         Op::WaitOwn => sync::begin_wait(x, None),
-        Op::Post(object) => sync::begin_post(x, object),
+        Op::Post(object) | Op::PostHere(object) => sync::begin_post(x, object),
         Op::PostPeer(register) => sync::begin_post_peer(x, register),
         Op::Lock(object) => sync::begin_lock(x, object),
         Op::Unlock(object) => sync::begin_unlock(x, object),

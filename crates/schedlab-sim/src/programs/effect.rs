@@ -19,7 +19,7 @@ use crate::kernel::{self, Wait};
 /// The effect of any operation but reads, writes and plain work.
 pub fn effect<S: Sink>(x: &mut Running<S>, op: Op) -> Next {
     match op {
-        Op::Wait(_) | Op::WaitOwn | Op::Post(_) | Op::PostPeer(_) => sync::futex_effect(x, op),
+        Op::Wait(_) | Op::WaitOwn | Op::Post(_) | Op::PostHere(_) | Op::PostPeer(_) => sync::futex_effect(x, op),
         Op::Lock(object) => sync::acquire(x, object),
         Op::Unlock(object) => sync::wake_mutex_waiter(x, object),
         Op::CpuLock(object) => sync::try_cpu_lock(x, object),

@@ -108,6 +108,11 @@ impl<'r, S: Sink> Running<'_, 'r, S> {
         self.run.now + self.machine.sending_delay(self.cpu)
     }
 
+    /// `try_to_wake_up` with WF_CURRENT_CPU (`wake_up_poll_on_current_cpu`, `complete_on_current_cpu`).
+    pub fn wake_on_current_cpu(&mut self, task: TaskId) {
+        kernel::wake_on_current_cpu(self.run, self.machine, self.kernel, task, self.cpu);
+    }
+
     /// A user-mode operation: its time joins the next segment.
     pub fn carry_user_op(&mut self) {
         let dice = &mut self.kernel.tasks[self.task.index()].dice;

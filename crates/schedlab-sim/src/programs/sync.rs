@@ -62,7 +62,7 @@ fn post_or_call<S: Sink>(x: &mut Running<S>, of: TaskId, object: Option<u32>) ->
 pub fn futex_effect<S: Sink>(x: &mut Running<S>, op: Op) -> Next {
     let task = x.task;
     let (of, object) = match op {
-        Op::Wait(object) | Op::Post(object) => (task, Some(object)),
+        Op::Wait(object) | Op::Post(object) | Op::PostHere(object) => (task, Some(object)),
         Op::PostPeer(register) => match x.peer(register) {
             Some(peer) => (peer, None),
             None => return Next::Done,
@@ -71,8 +71,9 @@ pub fn futex_effect<S: Sink>(x: &mut Running<S>, op: Op) -> Next {
     };
     let wait = object.map_or(Wait::Own, Wait::Object);
     let Some(word) = word(x, of, object) else { return Next::Done };
-    if matches!(op, Op::Post(_) | Op::PostPeer(_)) {
+    if matches!(op, Op::Post(_) | Op::PostHere(_) | Op::PostPeer(_)) {
         match word.waiter.take() {
+            Some(waiter) if matches!(op, Op::PostHere(_)) => x.wake_on_current_cpu(waiter),
             Some(waiter) => x.wake(waiter, false),
             None => word.posted = true,
         }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use schedlab_model::{CpuId, CpuMask, Topology, MSEC};
+use schedlab_model::{Capacities, CpuId, CpuMask, PerfDomain, PerfState, Topology, MSEC};
 use schedlab_policy::fair::GroupShares;
 use schedlab_policy::{PreemptModel, Version};
 use schedlab_spec::{Cgroup, CpuMax, IdleState, Mechanism, RunSpec};
@@ -168,6 +168,31 @@ pub fn with_munmaps(spec: RunSpec) -> RunSpec {
         tasks.enumerate().for_each(|(index, task)| task.process = index as u32 % 2);
     }
     RunSpec { machine: Arc::new(machine), workloads: Arc::new(workloads), ..spec }
+}
+
+/// The run on CPUs of different capacity, every other one with an energy model, if its row and machine can have them.
+pub fn with_capacities(spec: RunSpec) -> RunSpec {
+    let topology = &spec.machine.topology;
+    let nr_cpus = topology.nr_cpus();
+    let smt = topology.smt(CpuId(0)).count() > 1;
+    if spec.seed >> 40 & 3 > 1 || smt || nr_cpus < 2 || !spec.kernel.version.knows_capacities() {
+        return spec;
+    }
+    let half = nr_cpus / 2;
+    let of = (0..nr_cpus).map(|cpu| if cpu < half { 400 } else { 1024 }).collect();
+    let domain = |from: usize, to: usize, states: [(u32, u64); 2]| PerfDomain {
+        cpus: CpuMask::from_iter((from..to).map(|cpu| CpuId(cpu as u32))),
+        states: states.map(|(performance, power)| PerfState { performance, power }).to_vec(),
+    };
+    let energy = vec![
+        domain(0, half, [(150, 30_000), (400, 200_000)]),
+        domain(half, nr_cpus, [(400, 250_000), (1024, 1_500_000)]),
+    ];
+    let capacities = Capacities::new(of, if spec.seed >> 40 & 1 == 1 { energy } else { vec![] });
+    let topology = Topology::clone(topology).with_capacities(capacities).unwrap();
+    let machine =
+        schedlab_spec::Machine { topology: Arc::new(topology), ..schedlab_spec::Machine::clone(&spec.machine) };
+    RunSpec { machine: Arc::new(machine), ..spec }
 }
 
 /// A state that polls and two deeper ones, for a governor to choose from.

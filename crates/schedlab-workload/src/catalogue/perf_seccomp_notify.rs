@@ -2,7 +2,7 @@
 //!
 //! Child: gettid, which its filter turns into a notification: it wakes the parent and waits for the answer. Parent: receive the
 //! notification (blocks while there is none), send the answer, which wakes the child. Strict ping-pong, 2 context switches per
-//! call, three system calls. Here gettid is two futex calls, a wake and a wait, so there are four; the kill of the child at the
+//! call, three system calls. With `sync-mode` (SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP) both wakeups ask for the CPU of the waker. Here gettid is two futex calls, a wake and a wait, so there are four; the kill of the child at the
 //! end is left out.
 
 use super::{BuildError, Ends, Entry, MetricSpec, OptionSpec, Settings};
@@ -19,7 +19,7 @@ pub(super) const ENTRY: Entry = Entry {
     summary: "perf bench sched seccomp-notify: system calls of a child that its parent answers (perf 6.6 and later)",
     options: &[
         OptionSpec::number("loop", 1_000_000, 1, 1_000_000_000, "calls"),
-        OptionSpec::not_modelled("sync-mode", "a wakeup that keeps the task on the waker's CPU has no model"),
+        OptionSpec::flag("sync-mode", "wake the other side on the same CPU (6.6 and later)"),
     ],
     metrics: &[USECS_PER_OP, TOTAL_TIME],
     ends: Ends::Always,
@@ -39,9 +39,10 @@ fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
     let metrics = [builder.metric(USECS_PER_OP.decl(loops)), builder.metric(TOTAL_TIME.decl(1))];
     let request = builder.object("notifications".to_string(), ObjectSpec::Futex);
     let answer = builder.object("answer".to_string(), ObjectSpec::Futex);
+    let post = if settings.flag("sync-mode") { Op::PostHere } else { Op::Post };
     let mut child = Code::default();
     child.repeat(COUNTER, loops, |code| {
-        code.op(Op::Post(request));
+        code.op(post(request));
         code.op(Op::Wait(answer));
     });
     let child = builder.program(COMM, child);
@@ -51,7 +52,7 @@ fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
     parent.op(Op::Fork { program: child, kind: TaskKind::Process, into: CHILD });
     parent.repeat(COUNTER, loops, |code| {
         code.op(Op::Wait(request));
-        code.op(Op::Post(answer));
+        code.op(post(answer));
     });
     parent.op(Op::Reap);
     parent.elapsed(COUNTER, BEGIN);

@@ -42,7 +42,7 @@ impl Machine<'_> {
                 }
                 _ => panic!("futex"),
             },
-            Op::Post(object) => {
+            Op::Post(object) | Op::PostHere(object) => {
                 let Object::Futex { posted, waiter } = &mut self.objects[object as usize] else { panic!("futex") };
                 match waiter.take() {
                     Some(other) => self.wake(other),
