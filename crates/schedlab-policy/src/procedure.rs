@@ -1,9 +1,9 @@
 //! The procedures of core code: [`try_to_wake_up()`], [`wake_up_new_task()`], [`sched_ttwu_pending()`], [`schedule()`].
 //!
-//! A procedure is the kernel's function, step by step. Whatever happens outside the policy, it hands to its [`Driver`] as an
-//! [`Effect`] at the moment at which the kernel does it: the driver carries it out and charges what it costs. So the order of
-//! the kernel's steps is code in one place, and neither costs nor the passing of time are known here. A driver may also answer:
-//! [`Driver::selected`] puts a task where a real kernel put it.
+//! A procedure is the kernel's function, step by step. It passes everything that happens outside the policy to its [`Driver`] as
+//! an [`Effect`], when the kernel does it: the driver carries it out and charges its cost. The order of the kernel's steps is code
+//! in one place, which contains neither costs nor the passing of time. Decisions come from the driver's [`Scheduler`]. The
+//! simulator's is a [`Sched`](crate::Sched); that of a replay returns what a real kernel was recorded to decide.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -25,6 +25,8 @@ mod effect;
 mod recorder;
 mod sched_ttwu_pending;
 mod schedule;
+mod schedule_entry;
+mod scheduler;
 mod try_to_wake_up;
 mod wake_up_new_task;
 mod wakeup;
@@ -32,23 +34,24 @@ mod wakeup;
 pub use effect::{Effect, Timer};
 pub use recorder::Recorder;
 pub use sched_ttwu_pending::sched_ttwu_pending;
-pub use schedule::{schedule, schedule_after_newidle, Leaving, Schedule};
+pub use schedule::{schedule, schedule_after_newidle, try_to_block_task};
+pub use schedule_entry::{Leaving, Schedule};
+pub use scheduler::Scheduler;
 pub use try_to_wake_up::{try_to_wake_up, ttwu_queue, wake_off_cpu};
 pub use wake_up_new_task::wake_up_new_task;
 pub use wakeup::Wakeup;
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
-use crate::class::ClassList;
-use crate::{Sched, Selection};
+use crate::Selection;
 
 /// What a procedure runs in: the scheduler, the clocks, and whatever carries out its effects.
 pub trait Driver {
-    /// The scheduler's classes.
-    type Classes: ClassList;
+    /// The type of the scheduler: a [`Sched`](crate::Sched), or one that returns recorded decisions.
+    type Sched: Scheduler;
 
     /// The scheduler.
-    fn sched(&mut self) -> &mut Sched<Self::Classes>;
+    fn sched(&mut self) -> &mut Self::Sched;
 
     /// `rq->clock`.
     fn clock(&self, cpu: CpuId) -> Nanos;

@@ -10,7 +10,7 @@ use schedlab_policy::procedure::{
     Timer, Wakeup,
 };
 use schedlab_policy::rt::RtPolicy;
-use schedlab_policy::{Classes, KernelConfig, Sched, Selection, TaskAttr, Version};
+use schedlab_policy::{KernelConfig, Sched, Selection, TaskAttr, Version};
 
 struct Lab {
     sched: Sched,
@@ -106,7 +106,7 @@ struct Words<'a> {
 }
 
 impl Driver for Words<'_> {
-    type Classes = Classes;
+    type Sched = Sched;
 
     fn sched(&mut self) -> &mut Sched {
         &mut self.lab.sched

@@ -3,7 +3,7 @@
 
 use schedlab_model::{CpuId, TaskId};
 
-use super::{Driver, Effect, Timer};
+use super::{Driver, Effect, Scheduler, Timer};
 use crate::WakeKind;
 
 /// `ttwu_runnable`: the task's CPU if the task is still queued there because its dequeue was delayed; it is runnable now.

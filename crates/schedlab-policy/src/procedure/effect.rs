@@ -1,4 +1,4 @@
-//! What a procedure asks of its driver.
+//! What a procedure passes to its driver.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
@@ -6,7 +6,7 @@ use super::Wakeup;
 use crate::hrtick::Hrtick;
 use crate::{Moves, Resched};
 
-/// What a procedure asks of its driver.
+/// What a procedure passes to its driver.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Effect {
     /// The tracepoint `sched_waking`; `cpu` is the task's last CPU. It is TASK_WAKING now.
@@ -52,18 +52,18 @@ pub enum Effect {
         /// Its first wakeup.
         new: bool,
     },
-    /// `wakeup_preempt` has been called: `resched_curr` of the CPU if it asks for a reschedule. The queue of the CPU has changed.
+    /// `wakeup_preempt` has been called: `resched_curr` of the CPU if it returned a request. The queue of the CPU has changed.
     Preempt {
         /// The CPU.
         cpu: CpuId,
-        /// What it asks for.
+        /// The request.
         resched: Resched,
     },
     /// `resched_curr`.
     Resched {
         /// The CPU.
         cpu: CpuId,
-        /// What is asked for.
+        /// The request.
         resched: Resched,
     },
     /// A timer is to be programmed.

@@ -1,4 +1,4 @@
-//! A driver that records what procedures ask for, at a moment at which every clock shows the same time.
+//! A driver that records the effects of procedures, at a moment at which every clock shows the same time.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
@@ -25,7 +25,7 @@ impl<'a, L> Recorder<'a, L> {
 }
 
 impl<L: ClassList> Driver for Recorder<'_, L> {
-    type Classes = L;
+    type Sched = Sched<L>;
 
     fn sched(&mut self) -> &mut Sched<L> {
         self.sched

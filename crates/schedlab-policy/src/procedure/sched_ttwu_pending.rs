@@ -3,7 +3,7 @@
 use schedlab_model::CpuId;
 
 use super::activate::{activate_task, finish_wakeup, ttwu_runnable};
-use super::Driver;
+use super::{Driver, Scheduler};
 use crate::WakeKind;
 
 /// `sched_ttwu_pending`, executed on the CPU itself. Tasks that come onto the list meanwhile wait for the next call.

@@ -2,29 +2,7 @@
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
-use super::{Driver, Effect, Timer};
-
-/// Why the running task does not stay runnable.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Leaving {
-    /// It sleeps.
-    Sleeps,
-    /// It has exited.
-    Exits,
-}
-
-/// What `__schedule` finds on its CPU.
-#[derive(Clone, Copy, Default, Debug)]
-pub struct Schedule {
-    /// The running task leaves; `None`: it stays runnable.
-    pub leaving: Option<Leaving>,
-    /// The stopper moves this task of the CPU to another one, where alone it may run (`migration_cpu_stop`).
-    pub migrate: Option<(TaskId, CpuId)>,
-    /// How long after its beginning the last wakeup check read the clock: a skipped update leaves what it read.
-    pub clock_read: Nanos,
-    /// How long ago `__schedule` began and read the clock: the time that the pick has taken.
-    pub began: Nanos,
-}
+use super::{Driver, Effect, Leaving, Schedule, Scheduler, Timer};
 
 /// `__schedule` on a CPU.
 ///
@@ -60,8 +38,10 @@ pub fn schedule(driver: &mut impl Driver, cpu: CpuId, schedule: Schedule) {
     finish_task_switch(driver, cpu);
 }
 
+/// `try_to_block_task`: the running task is dequeued. Called by a driver, it is the beginning of a `__schedule` that
+/// [`schedule`] continues, without `leaving`.
 #[inline(always)]
-fn try_to_block_task(driver: &mut impl Driver, cpu: CpuId, leaving: Leaving, clock: Nanos) {
+pub fn try_to_block_task(driver: &mut impl Driver, cpu: CpuId, leaving: Leaving, clock: Nanos) {
     let Some(curr) = driver.sched().executes(cpu) else { return };
     driver.sched().block(curr, leaving == Leaving::Exits, clock);
     if leaving == Leaving::Exits {
@@ -112,7 +92,7 @@ fn pick_after_newidle(driver: &mut impl Driver, cpu: CpuId) -> Option<TaskId> {
 
 #[inline(always)]
 fn context_switch(driver: &mut impl Driver, cpu: CpuId, decided: usize, next: Option<TaskId>) {
-    if driver.sched().core.is_recording() {
+    if driver.sched().is_recording() {
         let now = driver.clock_task(cpu);
         driver.sched().date_decisions(decided, now);
     }

@@ -3,7 +3,7 @@
 use schedlab_model::CpuId;
 
 use super::activate::{activate_task, finish_wakeup, ttwu_runnable};
-use super::{Driver, Effect, Wakeup};
+use super::{Driver, Effect, Scheduler, Wakeup};
 use crate::WakeKind;
 
 /// `try_to_wake_up`.

@@ -3,7 +3,7 @@
 use schedlab_model::{CpuId, TaskId};
 
 use super::activate::{activate_task, finish_wakeup};
-use super::{Driver, Effect};
+use super::{Driver, Effect, Scheduler};
 use crate::WakeKind;
 
 /// `wake_up_new_task`, executed on the parent's CPU, of a task that [`Sched::fork`](crate::Sched::fork) or

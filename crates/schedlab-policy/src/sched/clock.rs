@@ -24,6 +24,12 @@ impl<L: ClassList> Sched<L> {
         }
     }
 
+    /// Whether decisions are recorded.
+    #[inline]
+    pub(crate) fn is_recording(&self) -> bool {
+        self.core.is_recording()
+    }
+
     /// The number of decisions recorded so far.
     #[inline]
     #[must_use]

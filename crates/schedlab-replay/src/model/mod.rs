@@ -5,9 +5,12 @@
 mod clock;
 mod compare;
 mod desync;
-mod follow;
+mod driver;
 mod group_state;
 mod judge;
+mod migrate;
+mod preempt;
+mod schedule;
 mod show;
 mod signature;
 mod state;
@@ -15,6 +18,7 @@ mod taken;
 mod tasks;
 #[cfg(test)]
 mod tests;
+mod wakeup;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -73,6 +77,7 @@ struct Task {
     moving: bool,
     /// It is in another scheduling class.
     left_class: bool,
+    waking: wakeup::Waking,
     /// State that the trace showed last, for reports.
     shown: show::Shown,
 }
@@ -95,6 +100,8 @@ struct Cpu {
     charged_for: Option<Pid>,
     /// From `sched_waking` to the update of the clock, less the time from another update to the record of its run time.
     delay: i64,
+    /// `__schedule` is in newidle balancing.
+    in_newidle: bool,
     /// The queue's zero point was set from the first task seen on it.
     primed: bool,
     /// It follows from a task that arrived with a relative vruntime.
@@ -157,7 +164,7 @@ impl Model {
             Operation::UpdateCurr(ref charge) => self.update_curr(charge),
             Operation::Tick { cpu, flag, timer } => self.tick(cpu, flag, timer),
             Operation::Wakeup(ref wakeup) => self.wakeup(wakeup),
-            Operation::SetTaskCpu { pid, from, to, charged } => self.set_task_cpu(pid, from, to, charged),
+            Operation::SetTaskCpu { pid, from, to, charged } => self.select_task_rq(pid, from, to, charged),
             Operation::Detach { pid, from, to } => self.detach(pid, from, to),
             Operation::Attach { pid, cpu, first, flag } => self.attach(pid, cpu, first, flag),
             Operation::Fork { cpu, parent, child, certain } => self.fork(cpu, parent, child, certain),

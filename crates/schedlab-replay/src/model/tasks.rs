@@ -5,6 +5,7 @@ use schedlab_policy::fair::{Dequeue, Enqueue, GroupId, SchedParams, TaskState};
 use schedlab_policy::{FairPolicy, Resched, TaskAttr};
 
 use super::show::Shown;
+use super::wakeup::Waking;
 use super::{Model, Task};
 use crate::decision::DecisionKind;
 use crate::groups::GroupName;
@@ -79,7 +80,19 @@ impl Model {
         let queued_at = self.next_order();
         let (known, was_known, printed, shown) = (false, false, None, Shown::default());
         let (migrated, moving, left_class) = (false, false, false);
-        self.tasks.insert(pid, Task { id, known, was_known, queued_at, printed, migrated, moving, left_class, shown });
+        let task = Task {
+            id,
+            known,
+            was_known,
+            queued_at,
+            printed,
+            migrated,
+            moving,
+            left_class,
+            waking: Waking::Ahead,
+            shown,
+        };
+        self.tasks.insert(pid, task);
         self.tally.tasks.seen += 1;
         id
     }
@@ -106,6 +119,7 @@ impl Model {
             task.was_known = task.known;
             task.printed = parent.printed;
         }
+        self.tasks.entry(child).and_modify(|task| task.waking = Waking::New);
     }
 
     /// The same for a task that a simulated trace starts without a parent.
@@ -125,7 +139,9 @@ impl Model {
         let id = self.allocate(start.pid, &attr);
         self.fair.task_fork(cpu, id, now);
         self.fair.clear_resched(cpu);
-        self.tasks.entry(start.pid).and_modify(|task| (task.known, task.was_known) = (true, true));
+        self.tasks.entry(start.pid).and_modify(|task| {
+            (task.known, task.was_known, task.waking) = (true, true, Waking::New);
+        });
     }
 
     /// `set_user_nice`, or a change to or from SCHED_IDLE.

@@ -64,7 +64,7 @@ fn is_delayed(model: &Model) -> bool {
     se.on_rq && se.sched_delayed
 }
 
-/// TIF_NEED_RESCHED ends the check at once; with the lazy flag alone 7.2 still picks, and dequeues whom the pick comes across.
+/// TIF_NEED_RESCHED ends the check at once; with the lazy flag alone 7.2 still picks, and dequeues delayed tasks that the pick finds.
 #[test]
 fn a_lazy_flag_does_not_end_the_check() {
     for (before, before_full, preempted, delayed) in [
@@ -142,5 +142,61 @@ fn a_shared_flag_counts_against_the_model() {
     ] {
         let found = outcomes(&steps);
         assert_eq!(found, wanted);
+    }
+}
+
+/// On which CPUs tasks are queued and run, and where they are in virtual time.
+fn queues(model: &Model) -> String {
+    let tasks = [RUNS, DELAYED, WAKEE].into_iter().filter_map(|pid| model.task(pid));
+    let entities: Vec<_> = tasks.map(|id| model.fair.entity(id)).collect();
+    let cpus = (0..2).map(CpuId);
+    let running: Vec<_> = cpus.map(|cpu| (model.fair.curr(cpu), model.fair.rq(cpu).h_nr_running)).collect();
+    let places = entities.iter().map(|se| (se.cpu, se.on_rq, se.sched_delayed, se.vruntime, se.deadline, se.vlag));
+    format!("{running:?} {:?}", places.collect::<Vec<_>>())
+}
+
+/// A trace shows a procedure in one operation, or in several with those of other CPUs between them.
+#[test]
+fn a_procedure_in_parts_is_the_same_procedure() {
+    let other = CpuId(1);
+    let flag = Flag { before: false, before_full: false, after: None, cause: Cause::Own };
+    let wakeup = Wakeup {
+        cpu: other,
+        pid: WAKEE,
+        new: false,
+        waking_at: 0,
+        next_charge: 0,
+        clock: None,
+        first: Some(First::Unknown),
+        flag,
+    };
+    let select = Operation::SetTaskCpu { pid: WAKEE, from: CPU, to: other, charged: 0 };
+    let switch = |next| {
+        let (prev_state, next_is_fair) = (PrevState::Asleep, next != 0);
+        Operation::Switch(Switch { cpu: CPU, prev: RUNS, prev_state, next, next_is_fair })
+    };
+    let block = Operation::Block { cpu: CPU, special: false };
+    let newidle = Operation::NewidleBalance { cpu: CPU };
+    for version in ["5.2", "6.1", "6.6", "6.12.107", "7.2"] {
+        let after = |queued: bool, operations: &[Operation]| {
+            let mut model = model(KernelConfig::new(Version::find(version).unwrap(), 2, 250));
+            add(&mut model, RUNS, Location::Running(CPU));
+            if queued {
+                add(&mut model, DELAYED, Location::Queued(CPU));
+            }
+            add(&mut model, WAKEE, Location::Asleep(CPU));
+            charge(&mut model, RUNS, 1_000_000);
+            operations.iter().for_each(|operation| apply(&mut model, *operation));
+            queues(&model)
+        };
+        let wakeup = Operation::Wakeup(wakeup);
+        let before = after(false, &[]);
+        let woken = after(false, &[wakeup]);
+        assert_eq!(after(false, &[select, wakeup]), woken, "{version}");
+        let (idle, switched) = (after(false, &[switch(0)]), after(true, &[switch(DELAYED)]));
+        assert_eq!(after(false, &[block, switch(0)]), idle, "{version}");
+        assert_eq!(after(false, &[block, newidle, switch(0)]), idle, "{version}");
+        assert_eq!(after(true, &[block, switch(DELAYED)]), switched, "{version}");
+        assert!(woken != before && idle != before && switched != after(true, &[]), "{version}");
     }
 }

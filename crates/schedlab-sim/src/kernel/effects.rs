@@ -1,8 +1,8 @@
-//! Carries out what the scheduler's procedures ask for: trace events, costs, interrupts, timers.
+//! Carries out the effects of the scheduler's procedures: trace events, costs, interrupts, timers.
 
 use schedlab_model::{rarely, CpuId, Nanos, TaskId};
 use schedlab_policy::procedure::{Driver, Effect, Timer, Wakeup};
-use schedlab_policy::{Classes, Counts, Resched, Scans, Sched, Selection};
+use schedlab_policy::{Counts, Resched, Scans, Sched, Selection};
 use schedlab_trace::{Kind, ScanTimes, Sink};
 
 use super::balance::apply_moves;
@@ -27,7 +27,7 @@ pub struct Executor<'a, 's, S: Sink> {
 }
 
 impl<S: Sink> Driver for Executor<'_, '_, S> {
-    type Classes = Classes;
+    type Sched = Sched;
 
     #[inline(always)]
     fn sched(&mut self) -> &mut Sched {

@@ -1,0 +1,80 @@
+//! Tasks that change CPU: waking ones, and those that the balancer or the migration thread moves.
+
+use schedlab_model::{CpuId, Nanos, Pid, TaskId};
+use schedlab_policy::fair::{Dequeue, Enqueue, TaskState};
+
+use super::preempt::Check;
+use super::Model;
+use crate::decision::DecisionKind;
+use crate::operation::{First, Flag};
+
+impl Model {
+    /// The record has a waking task on this CPU, whether or not its selection was recorded.
+    pub(super) fn adopt_cpu(&mut self, pid: Pid, cpu: CpuId) {
+        let Some(id) = self.task(pid) else { return };
+        let from = self.fair.entity(id).cpu;
+        if from != cpu {
+            self.set_task_cpu(pid, from, cpu, 0);
+            self.put_on(cpu, pid);
+        }
+    }
+
+    /// `migrate_task_rq_fair` of a waking task. CFS reads the zero point of the previous queue without the lock.
+    pub(super) fn set_task_cpu(&mut self, pid: Pid, from: CpuId, to: CpuId, charged: Nanos) {
+        let Some(id) = self.task(pid) else { return };
+        self.fair.finish_delayed(id);
+        if !self.fair.entity(id).on_rq {
+            self.leave_cpu(id);
+            self.fair.migrate_load_avg(id, self.clock_now(from));
+            let relative = (charged > 0 && !self.eevdf).then(|| self.relative_after_charge(id, from, to, charged));
+            self.fair.migrate_task_rq(id, from, to);
+            if let Some(state) = relative {
+                self.fair.restore().task(id, state);
+            }
+            self.tasks.entry(pid).and_modify(|task| task.migrated = true);
+        }
+    }
+
+    /// The state that a task takes to another CPU after the running task of its own is charged.
+    fn relative_after_charge(&self, id: TaskId, from: CpuId, to: CpuId, charged: Nanos) -> TaskState {
+        let mut fair = self.fair.clone();
+        fair.update_curr_by(from, charged, true);
+        fair.migrate_task_rq(id, from, to);
+        fair.view().task_state(id)
+    }
+
+    /// `detach_task`. A sleeping task is detached only if its dequeue was delayed; otherwise it changes CPU.
+    pub(super) fn detach(&mut self, pid: Pid, from: CpuId, to: CpuId) {
+        let Some(id) = self.task(pid) else { return };
+        if !self.fair.entity(id).on_rq {
+            return self.set_task_cpu(pid, from, to, 0);
+        }
+        let from = self.fair.entity(id).cpu;
+        let now = self.clock(from);
+        self.fair.dequeue_task(from, id, Dequeue { migrating: true, ..Dequeue::default() }, now);
+        if self.fair.curr(from) == Some(id) {
+            self.fair.put_prev_task(from, now);
+        }
+        self.fair.migrate_load_avg(id, now);
+        self.fair.migrate_task_rq(id, from, to);
+        self.tasks.entry(pid).and_modify(|task| task.moving = true);
+    }
+
+    /// `attach_task`.
+    pub(super) fn attach(&mut self, pid: Pid, cpu: CpuId, first: Option<First>, flag: Flag) {
+        let Some(task) = self.tasks.get_mut(&pid) else { return };
+        let id = task.id;
+        if !std::mem::take(&mut task.moving) || task.left_class || self.fair.entity(id).on_rq {
+            return;
+        }
+        self.leave_cpu(id);
+        self.fair.migrate_task_rq(id, self.fair.entity(id).cpu, cpu);
+        let before = self.fair.need_resched(cpu);
+        self.enqueued_on_incomplete(id, cpu);
+        self.fair.enqueue_task(cpu, id, Enqueue::default(), self.clock(cpu));
+        self.align_queue_and_task(cpu, id, first);
+        self.note_queued(pid);
+        let (kind, now) = (DecisionKind::Balance, self.clock(cpu));
+        self.check_preempt(&Check { kind, cpu, pid, now, before, flag });
+    }
+}
