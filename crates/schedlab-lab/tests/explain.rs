@@ -4,7 +4,9 @@
 
 use std::sync::atomic::AtomicBool;
 
-use schedlab_lab::explain::{explain, why, DecisionView, FirstDifference, TaskSelector, WhyError};
+use schedlab_lab::explain::{
+    explain, why, DecisionView, FirstDifference, Question, TaskSelector, TaskState, VerdictKind, WhyError,
+};
 use schedlab_scenario::Scenario;
 
 const HOGS: &str =
@@ -24,49 +26,49 @@ fn difference(workload: &str, a: &str, b: &str) -> Option<FirstDifference> {
 }
 
 /// Workload, variants, the question, and per side the verdict with its function and feature; "" if the question did not come up.
-type Case = (&'static str, &'static str, &'static str, &'static str, [(&'static str, &'static str, &'static str); 2]);
+type Case = (&'static str, &'static str, &'static str, Question, [(&'static str, &'static str, &'static str); 2]);
 
 const CASES: &[Case] = &[
     (
         HOGS,
         "kernel = \"6.1\", hz = 1000, features = { START_DEBIT = false }",
         "kernel = \"6.6\", hz = 1000",
-        "tick",
+        Question::Tick,
         [("stay", "check_preempt_tick", ""), ("expire", "update_curr", "")],
     ),
     (
         HOGS,
         "kernel = \"6.12.107\"",
         "kernel = \"6.12.107\", hz = 1000",
-        "tick",
+        Question::Tick,
         [("", "", ""), ("expire", "update_curr", "")],
     ),
     (
         MIX,
         "kernel = \"6.6\"",
         "kernel = \"6.6\", features = { RUN_TO_PARITY = false }",
-        "preempt_check",
+        Question::PreemptCheck,
         [("keep", "check_preempt_wakeup", "RUN_TO_PARITY"), ("preempt", "check_preempt_wakeup", "")],
     ),
     (
         MIX,
         "kernel = \"6.18.44\", preempt = \"full\"",
         "kernel = \"6.18.44\", preempt = \"lazy\"",
-        "preempt_check",
+        Question::PreemptCheck,
         [("preempt", "check_preempt_wakeup_fair", ""), ("preempt", "check_preempt_wakeup_fair", "")],
     ),
     (
         CROWD,
         "kernel = \"6.12.0\"",
         "kernel = \"6.18.44\"",
-        "pull",
+        Question::Pull,
         [("pull", "sched_balance_rq", ""), ("skip", "can_migrate_task", "")],
     ),
     (
         MIX,
         "kernel = \"6.1\"",
         "kernel = \"6.1\", features = { WA_IDLE = false }",
-        "placement",
+        Question::Placement,
         [("place", "wake_affine", "WA_IDLE"), ("place", "wake_affine", "WA_WEIGHT")],
     ),
 ];
@@ -79,7 +81,7 @@ fn the_rule_that_differs_is_named() {
             let workload = workload.replace("500us", interval);
             let difference = difference(&workload, a, b).unwrap_or_else(|| panic!("{a} | {b}: no difference"));
             let view = difference.sides.each_ref().map(|side| {
-                let of = |view: &DecisionView| (view.verdict, view.function, view.feature.unwrap_or_default());
+                let of = |view: &DecisionView| (view.verdict.name(), view.function, view.feature.unwrap_or_default());
                 side.decision.as_ref().map_or(("", "", ""), of)
             });
             (difference.question, view)
@@ -112,11 +114,11 @@ fn a_decision_is_reported_only_if_it_differs_and_costs_only_if_none_does() {
             assert_eq!(difference.same_rule, (a.rule, a.feature) == (b.rule, b.feature), "{difference:#?}");
         }
         let Some(costs) = &difference.costs else {
-            assert!(difference.question != "order" && decisions.iter().any(Option::is_some), "{difference:#?}");
+            assert!(difference.question != Question::Order && decisions.iter().any(Option::is_some), "{difference:#?}");
             continue;
         };
         by_costs += 1;
-        assert_eq!((difference.question, decisions), ("order", [None, None]), "{difference:#?}");
+        assert_eq!((difference.question, decisions), (Question::Order, [None, None]), "{difference:#?}");
         let times: Vec<[Option<u64>; 2]> = costs.events.iter().flatten().map(|moved| moved.at_ns).collect();
         if let [[Some(a0), Some(b0)], [Some(a1), Some(b1)]] = times[..] {
             // Each run has its own event first.
@@ -146,12 +148,12 @@ fn a_waiting_task_is_explained_by_the_running_task_and_by_what_ended_the_wait() 
     for at in [10_500_000, 12_500_000, 15_100_000] {
         let [a, b] = [1, 2].map(|pid| ask(TaskSelector::Pid(pid), at).unwrap());
         // One of two hogs runs, the other waits for it.
-        let (runs, waits) = if a.state == "running" { (a, b) } else { (b, a) };
-        assert_eq!((runs.state, waits.state, waits.runner), ("running", "waiting", Some(runs.pid)));
+        let (runs, waits) = if a.state == TaskState::Running { (a, b) } else { (b, a) };
+        assert_eq!((runs.state, waits.state, waits.runner), (TaskState::Running, TaskState::Waiting, Some(runs.pid)));
         assert_eq!((runs.since_ns, runs.ended_ns), (waits.since_ns, waits.ended_ns));
-        assert_eq!(waits.picked.last().map(|view| (view.verdict, view.pid)), Some(("pick", Some(runs.pid))));
+        assert_eq!(waits.picked.last().map(|view| (view.verdict, view.pid)), Some((VerdictKind::Pick, Some(runs.pid))));
         let ended = waits.ended_by.last().unwrap();
-        assert_eq!((ended.verdict, ended.pid), ("pick", Some(waits.pid)), "{waits:#?}");
+        assert_eq!((ended.verdict, ended.pid), (VerdictKind::Pick, Some(waits.pid)), "{waits:#?}");
         assert!(waits.ended_ns.unwrap() > at && waits.since_ns.unwrap() <= at);
         waiting_pids.push(waits.pid);
     }

@@ -4,7 +4,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use schedlab_lab::explain::{explain, why, DecisionView, FirstDifference, TaskSelector, Why};
+use schedlab_lab::explain::{explain, why, DecisionView, FirstDifference, Question, TaskSelector, TaskState, Why};
 use schedlab_scenario::Scenario;
 
 /// One CPU and no random noise.
@@ -28,7 +28,7 @@ fn ask(body: &str, who: &str, at: u64) -> Why {
 
 /// Verdict, function, the group's path and the task's name of a decision.
 fn words<'a>(view: &'a DecisionView, groups: &'a schedlab_lab::explain::GroupNames) -> (&'a str, &'a str, &'a str) {
-    (view.verdict, view.function, view.group.map_or("", |group| groups[&group].as_str()))
+    (view.verdict.name(), view.function, view.group.map_or("", |group| groups[&group].as_str()))
 }
 
 const GROUPS: &str = "cgroup = [{ name = \"a\" }, { name = \"b\" }, { name = \"b/c\" }]\n\
@@ -37,10 +37,10 @@ const GROUPS: &str = "cgroup = [{ name = \"a\" }, { name = \"b\" }, { name = \"b
 #[test]
 fn the_group_level_of_the_first_difference_is_named() {
     for (kernel, question, function) in [
-        ("6.1", "tick", "check_preempt_tick"),
-        ("6.6", "pick", "pick_eevdf"),
-        ("6.12.107", "pick", "pick_eevdf"),
-        ("7.2", "pick", "pick_eevdf"),
+        ("6.1", Question::Tick, "check_preempt_tick"),
+        ("6.6", Question::Pick, "pick_eevdf"),
+        ("6.12.107", Question::Pick, "pick_eevdf"),
+        ("7.2", Question::Pick, "pick_eevdf"),
     ] {
         let kernel = format!("kernel = \"{kernel}\", hz = 1000, preempt = \"full\"");
         let difference = difference(&format!(
@@ -60,11 +60,11 @@ fn a_pick_is_reported_level_by_level() {
     let kernel = "kernel = \"6.12.107\", hz = 1000";
     let body = format!("{GROUPS}variant = [{{ name = \"a\", {kernel} }}]\n");
     let waits = [50_500_000, 54_500_000, 58_500_000].into_iter().map(|at| ask(&body, "one", at));
-    let waits = waits.into_iter().find(|why| why.state == "waiting").unwrap();
+    let waits = waits.into_iter().find(|why| why.state == TaskState::Waiting).unwrap();
     let view: Vec<_> = waits.picked.iter().map(|view| (words(view, &waits.groups).2, view.pid)).collect();
     assert_eq!(view, [("/b", None), ("/b/c", None), ("", Some(2))], "{waits:#?}");
     let ended: Vec<_> =
-        waits.ended_by.iter().map(|view| (view.verdict, words(view, &waits.groups).2, view.pid)).collect();
+        waits.ended_by.iter().map(|view| (view.verdict.name(), words(view, &waits.groups).2, view.pid)).collect();
     assert_eq!(ended, [("expire", "/b", Some(2)), ("pick", "/a", None), ("pick", "", Some(1))], "{waits:#?}");
 }
 
@@ -77,7 +77,7 @@ fn a_throttled_task_reports_its_group_and_the_refill() {
              variant = [{{ name = \"a\", kernel = \"{kernel}\", hz = 1000 }}]\n"
         );
         let why = ask(&body, "limited", 290_000_000);
-        assert_eq!((why.state, why.runner), ("throttled", Some(2)), "{kernel}: {why:#?}");
+        assert_eq!((why.state, why.runner), (TaskState::Throttled, Some(2)), "{kernel}: {why:#?}");
         let throttle = why.throttle.as_ref().unwrap();
         assert_eq!(words(throttle, &why.groups), ("throttle", "throttle_cfs_rq", "/top"), "{kernel}");
         // The quota is refilled at 300 ms.
@@ -118,11 +118,11 @@ fn a_real_time_task_that_runs_instead_is_reported() {
              variant = [{{ name = \"a\", kernel = \"{kernel}\", hz = 1000 }}]\n"
         );
         let why = ask(&body, "fair", 400_000_000);
-        assert_eq!((why.state, why.runner), ("waiting", Some(2)), "{kernel}: {why:#?}");
+        assert_eq!((why.state, why.runner), (TaskState::Waiting, Some(2)), "{kernel}: {why:#?}");
         let picked: Vec<_> = why.picked.iter().map(|view| (view.class, view.function, view.compared[0])).collect();
         assert_eq!(picked, [("rt", "_pick_next_task_rt", ("priority", 10))], "{kernel}");
         assert_eq!((why.queue.real_time.len(), why.queue.real_time[0].running), (1, true));
-        assert!(why.kept.iter().all(|view| (view.verdict, view.function) == ("stay", "task_tick_rt")), "{kernel}");
+        assert!(why.kept.iter().all(|view| (view.verdict.name(), view.function) == ("stay", "task_tick_rt")), "{kernel}");
     }
 }
 
@@ -137,19 +137,19 @@ fn a_deadline_task_that_runs_or_is_throttled_is_reported() {
         );
         // It begins at 0: 20 ms of its own, then 10 ms of the other.
         let waits = ask(&body, "late", 10_000_000);
-        assert_eq!((waits.state, waits.runner), ("waiting", Some(2)), "{kernel}: {waits:#?}");
+        assert_eq!((waits.state, waits.runner), (TaskState::Waiting, Some(2)), "{kernel}: {waits:#?}");
         let picked: Vec<_> = waits.picked.iter().map(|view| (view.class, view.function, view.rule)).collect();
         assert_eq!(picked, [("dl", "pick_next_dl_entity", "earliest deadline")], "{kernel}");
         let queue: Vec<_> = waits.queue.deadline.iter().map(|view| (view.pid, view.running)).collect();
         assert_eq!(queue, [(2, true), (3, false)], "{kernel}");
         let throttled = ask(&body, "dl", 35_000_000);
-        assert_eq!((throttled.state, throttled.runner), ("throttled", Some(1)), "{kernel}: {throttled:#?}");
-        let throttle = throttled.throttle.as_ref().map(|view| (view.class, view.verdict, view.function, view.rule));
+        assert_eq!((throttled.state, throttled.runner), (TaskState::Throttled, Some(1)), "{kernel}: {throttled:#?}");
+        let throttle = throttled.throttle.as_ref().map(|view| (view.class, view.verdict.name(), view.function, view.rule));
         let reason = ("dl", "throttle", "update_curr_dl", "its runtime is used up");
         assert_eq!(throttle, Some(reason), "{kernel}: {throttled:#?}");
         assert!(throttled.ended_by.iter().any(|view| view.function == "dl_task_timer"), "{kernel}: {throttled:#?}");
         let rt = ask(&body, "rt", 10_000_000);
-        assert!(rt.state == "waiting" && rt.picked.iter().all(|view| view.class == "dl"), "{kernel}: {rt:#?}");
+        assert!(rt.state == TaskState::Waiting && rt.picked.iter().all(|view| view.class == "dl"), "{kernel}: {rt:#?}");
     }
 }
 
@@ -169,9 +169,9 @@ fn the_throttle_of_the_real_time_class_is_reported() {
         let ask = |who: &str, at| why(&spec, &TaskSelector::Name(who.into()), at, &AtomicBool::new(false)).unwrap();
         // The real-time class may use 95% of each second.
         let why = ask("rt", 970_000_000);
-        assert_eq!((why.state, why.runner), ("waiting", Some(1)), "{kernel}: {why:#?}");
+        assert_eq!((why.state, why.runner), (TaskState::Waiting, Some(1)), "{kernel}: {why:#?}");
         let throttle = why.throttle.as_ref().unwrap_or_else(|| panic!("{kernel}: {why:#?}"));
-        assert_eq!((throttle.class, throttle.verdict, throttle.function), ("rt", "throttle", function));
+        assert_eq!((throttle.class, throttle.verdict.name(), throttle.function), ("rt", "throttle", function));
         let fair = ask("fair", 900_000_000);
         assert!(fair.ended_by.iter().any(|view| view.function == function), "{kernel}: {fair:#?}");
     }
@@ -187,7 +187,7 @@ fn a_real_time_policy_of_one_variant_is_the_first_difference() {
     let view = difference.sides.each_ref().map(|side| side.decision.as_ref().map(|view| (view.class, view.function)));
     // Both are new: the first pick already differs.
     let expected = [Some(("fair", "pick_eevdf")), Some(("rt", "_pick_next_task_rt"))];
-    assert_eq!((difference.question, view), ("pick", expected), "{difference:#?}");
+    assert_eq!((difference.question, view), (Question::Pick, expected), "{difference:#?}");
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn a_wait_through_a_throttle_names_the_quota() {
         let answers = (201..240)
             .flat_map(|at| (1..=3).map(move |pid| (at, pid)))
             .map(|(at, pid)| why(&spec, &TaskSelector::Pid(pid), at * 1_000_000, &AtomicBool::new(false)).unwrap());
-        let through = |why: &Why| why.state == "waiting" && why.ended_ns.is_some_and(|at| at >= 300_000_000);
+        let through = |why: &Why| why.state == TaskState::Waiting && why.ended_ns.is_some_and(|at| at >= 300_000_000);
         let why = answers.into_iter().find(through).unwrap_or_else(|| panic!("{kernel}: no task waits that long"));
         let ended: Vec<_> = why.ended_by.iter().map(|view| words(view, &why.groups)).collect();
         let quota = [("throttle", "throttle_cfs_rq", "/top"), ("unthrottle", "unthrottle_cfs_rq", "/top")];

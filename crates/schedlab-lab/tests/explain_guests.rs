@@ -3,7 +3,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use schedlab_lab::explain::{explain, why, TaskSelector};
+use schedlab_lab::explain::{explain, why, Question, TaskSelector, TaskState};
 use schedlab_model::{KernelId, Nanos, Pid, MSEC, USEC};
 use schedlab_scenario::Scenario;
 use schedlab_spec::RunSpec;
@@ -32,9 +32,9 @@ fn the_first_difference_of_a_blind_and_an_informed_guest_is_available_idle_cpu()
     let cancel = AtomicBool::new(false);
     assert_eq!(explain([&informed, &informed], &cancel).unwrap(), None);
     let found = explain([&blind, &informed], &cancel).unwrap().unwrap();
-    assert_eq!(found.question, "placement");
-    let told = serde_json::to_string(&found).unwrap();
-    assert!(told.contains("available_idle_cpu"), "{told}");
+    assert_eq!(found.question, Question::Placement);
+    let json = serde_json::to_string(&found).unwrap();
+    assert!(json.contains("available_idle_cpu"), "{json}");
 }
 
 /// Three vCPUs on one CPU of the host: a wakee is often put on the wakelist of a vCPU that waits for that CPU.
@@ -90,9 +90,9 @@ fn a_task_on_the_wakelist_of_a_vcpu_that_does_not_run_waits_since_it_was_woken()
         assert_eq!(answer.since_ns, since, "{at}: {answer:#?}");
         if listed {
             on_wakelists += 1;
-            assert_eq!((answer.state, answer.woken_ns), ("waiting", since), "{at}: {answer:#?}");
+            assert_eq!((answer.state, answer.woken_ns), (TaskState::Waiting, since), "{at}: {answer:#?}");
         }
-        if answer.state == "sleeping" {
+        if answer.state == TaskState::Sleeping {
             let woken = events
                 .iter()
                 .find(|event| event.time > at && matches!(event.kind, Kind::Waking { pid: woken, .. } if woken == pid));

@@ -7,6 +7,83 @@ use crate::decision::{Class, Decision, During, Verdict};
 use crate::queue_view::QueueView;
 use crate::{Looked, Resched, Version};
 
+/// What was decided, without the task, group or CPU that it is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum VerdictKind {
+    /// A task, or a task of a group, runs next.
+    Pick,
+    /// A task that was woken preempts.
+    Preempt,
+    /// It does not preempt.
+    Keep,
+    /// The slice of the running task is over.
+    Expire,
+    /// The running task continues although others wait.
+    Stay,
+    /// A task or group that sleeps stays queued.
+    Delay,
+    /// A quota or runtime is used up.
+    Throttle,
+    /// There is runtime again.
+    Unthrottle,
+    /// A task of a throttled group leaves the queue.
+    Leave,
+    /// The CPU of a task that wakes.
+    Place,
+    /// The limit of a search for an idle CPU.
+    Search,
+    /// The balancer moves a task.
+    Pull,
+    /// The balancer leaves a task where it is.
+    Skip,
+    /// A CPU that becomes idle does not balance.
+    NoNewidle,
+}
+
+impl VerdictKind {
+    /// The name in output.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            VerdictKind::Pick => "pick",
+            VerdictKind::Preempt => "preempt",
+            VerdictKind::Keep => "keep",
+            VerdictKind::Expire => "expire",
+            VerdictKind::Stay => "stay",
+            VerdictKind::Delay => "delay",
+            VerdictKind::Throttle => "throttle",
+            VerdictKind::Unthrottle => "unthrottle",
+            VerdictKind::Leave => "leave",
+            VerdictKind::Place => "place",
+            VerdictKind::Search => "search",
+            VerdictKind::Pull => "pull",
+            VerdictKind::Skip => "skip",
+            VerdictKind::NoNewidle => "no_newidle",
+        }
+    }
+}
+
+/// The state of a task at one moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskState {
+    /// Created, and never woken.
+    New,
+    /// It runs.
+    Running,
+    /// It is queued.
+    Waiting,
+    /// It cannot run, because a group above it or, if it is a deadline task, itself is out of runtime.
+    Throttled,
+    /// It sleeps, and is still queued.
+    Delayed,
+    /// It sleeps.
+    Sleeping,
+    /// It has exited.
+    Dead,
+}
+
 /// A decision.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct DecisionView {
@@ -14,9 +91,8 @@ pub struct DecisionView {
     pub time_ns: Nanos,
     /// On which CPU's queue.
     pub cpu: u32,
-    /// What: `pick`, `preempt`, `keep`, `expire`, `stay`, `delay`, `throttle`, `unthrottle`, `leave`, `place`,
-    /// `search`, `pull`, `skip` (a task that the balancer leaves where it is), `no_newidle`.
-    pub verdict: &'static str,
+    /// What.
+    pub verdict: VerdictKind,
     /// About which task; none: about a group or a class.
     pub pid: Option<Pid>,
     /// About which group, or whose entity stood for the task.
@@ -27,7 +103,7 @@ pub struct DecisionView {
     pub other_cpu: Option<u32>,
     /// In which call: `tick`, `wakeup`, `hrtick`, `other`.
     pub during: &'static str,
-    /// What it asked of the CPU: `full`, `lazy` or nothing.
+    /// The request to reschedule that it made: `full`, `lazy` or none.
     pub asked: Option<&'static str>,
     /// The kernel's function.
     pub function: &'static str,
@@ -40,7 +116,7 @@ pub struct DecisionView {
     /// The queue as it stood.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueueView>,
-    /// Of a placement: the CPUs it asked about, in its order, up to the one that it took.
+    /// Of a placement: the CPUs that it tested, in order, up to the one that it selected.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub looked: Vec<Looked>,
 }
@@ -50,20 +126,20 @@ impl DecisionView {
     #[must_use]
     pub fn of(decision: &Decision, pid: Option<Pid>, queue: Option<QueueView>, version: &Version) -> DecisionView {
         let (verdict, other) = match decision.verdict {
-            Verdict::Pick(_) | Verdict::PickGroup(_) => ("pick", None),
-            Verdict::Preempt(_) => ("preempt", None),
-            Verdict::Keep(_) => ("keep", None),
-            Verdict::Expire(_) => ("expire", None),
-            Verdict::Stay(_) => ("stay", None),
-            Verdict::Delay(_) | Verdict::DelayGroup(_) => ("delay", None),
-            Verdict::Throttle(_) => ("throttle", None),
-            Verdict::Unthrottle(_) => ("unthrottle", None),
-            Verdict::Leave(_) => ("leave", None),
-            Verdict::Search(_) => ("search", None),
-            Verdict::Place(_, cpu) => ("place", Some(cpu.0)),
-            Verdict::Pull(_, cpu) => ("pull", Some(cpu.0)),
-            Verdict::Skip(_, cpu) => ("skip", Some(cpu.0)),
-            Verdict::NoNewidle => ("no_newidle", None),
+            Verdict::Pick(_) | Verdict::PickGroup(_) => (VerdictKind::Pick, None),
+            Verdict::Preempt(_) => (VerdictKind::Preempt, None),
+            Verdict::Keep(_) => (VerdictKind::Keep, None),
+            Verdict::Expire(_) => (VerdictKind::Expire, None),
+            Verdict::Stay(_) => (VerdictKind::Stay, None),
+            Verdict::Delay(_) | Verdict::DelayGroup(_) => (VerdictKind::Delay, None),
+            Verdict::Throttle(_) => (VerdictKind::Throttle, None),
+            Verdict::Unthrottle(_) => (VerdictKind::Unthrottle, None),
+            Verdict::Leave(_) => (VerdictKind::Leave, None),
+            Verdict::Search(_) => (VerdictKind::Search, None),
+            Verdict::Place(_, cpu) => (VerdictKind::Place, Some(cpu.0)),
+            Verdict::Pull(_, cpu) => (VerdictKind::Pull, Some(cpu.0)),
+            Verdict::Skip(_, cpu) => (VerdictKind::Skip, Some(cpu.0)),
+            Verdict::NoNewidle => (VerdictKind::NoNewidle, None),
         };
         DecisionView {
             time_ns: decision.now,

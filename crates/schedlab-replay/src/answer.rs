@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use schedlab_model::{Nanos, Pid};
-use schedlab_policy::decision_view::DecisionView;
+use schedlab_policy::decision_view::{DecisionView, TaskState};
 use schedlab_policy::fair::QueueView;
 use serde::Serialize;
 
@@ -43,8 +43,8 @@ pub struct Why {
     pub cpu: u32,
     /// The task.
     pub pid: Pid,
-    /// `waiting`, `delayed`, `running` or `sleeping`.
-    pub state: &'static str,
+    /// Running, waiting, delayed or sleeping.
+    pub state: TaskState,
     /// When this state began.
     pub since_ns: Option<Nanos>,
     /// Its last wakeup.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use schedlab_model::{CpuId, Nanos, Pid};
 use schedlab_policy::decision::{Decision, Verdict};
-use schedlab_policy::decision_view::DecisionView;
+use schedlab_policy::decision_view::{DecisionView, TaskState, VerdictKind};
 use schedlab_policy::fair::{EntityState, QueueView};
 
 use crate::answer::{Answer, Question, Why};
@@ -76,7 +76,7 @@ impl Asking {
             .find(|entity| entity.group.is_none() && entity.state == EntityState::Running)
             .map(|entity| entity.pid);
         let turn = self.turns.get(&cpu).filter(|turn| Some(turn.runner) == runner).cloned().unwrap_or_default();
-        let picked_pid = turn.picked.last().and_then(|told| told.pid);
+        let picked_pid = turn.picked.last().and_then(|made| made.pid);
         Answer::Why(Box::new(Why {
             tasks: BTreeMap::new(),
             groups: BTreeMap::new(),
@@ -104,8 +104,8 @@ impl Asking {
     /// After an operation, with the decisions that the model made in it.
     pub fn follow(&mut self, model: &Model, input: &Input) {
         let time = input.time;
-        let told: Vec<DecisionView> = model.decisions_told(time);
-        self.finish_wait(&input.operation, time, &told);
+        let made: Vec<DecisionView> = model.decisions_made(time);
+        self.finish_wait(&input.operation, time, &made);
         match input.operation {
             Operation::Wakeup(Wakeup { pid, .. }) => {
                 let change = self.changes.entry(pid).or_default();
@@ -115,41 +115,43 @@ impl Asking {
                 for pid in [prev, next] {
                     self.changes.entry(pid).or_default().since = Some(time);
                 }
-                let picked = last_pick(told);
+                let picked = last_pick(made);
                 self.turns.insert(cpu, Turn { runner: next, picked, ..Turn::default() });
             }
-            _ => told.into_iter().for_each(|told| self.keep(told)),
+            _ => made.into_iter().for_each(|made| self.keep(made)),
         }
     }
 
-    fn keep(&mut self, told: DecisionView) {
-        if !["keep", "stay", "pick"].contains(&told.verdict) {
+    fn keep(&mut self, made: DecisionView) {
+        if !matches!(made.verdict, VerdictKind::Keep | VerdictKind::Stay | VerdictKind::Pick) {
             return;
         }
-        let Some(turn) = self.turns.get_mut(&CpuId(told.cpu)) else { return };
+        let Some(turn) = self.turns.get_mut(&CpuId(made.cpu)) else { return };
         turn.kept_total += 1;
         if turn.kept.len() == KEPT {
             turn.kept.remove(0);
         }
-        turn.kept.push(told);
+        turn.kept.push(made);
     }
 
-    fn finish_wait(&mut self, operation: &Operation, time: Nanos, told: &[DecisionView]) {
+    fn finish_wait(&mut self, operation: &Operation, time: Nanos, made: &[DecisionView]) {
         let Some(Answer::Why(why)) = &mut self.answer else { return };
         if why.ended_ns.is_some() {
             return;
         }
         let ends = match *operation {
             Operation::Switch(Switch { prev, next, .. }) => match why.state {
-                "running" => prev == why.pid,
-                "waiting" => next == why.pid,
+                TaskState::Running => prev == why.pid,
+                TaskState::Waiting => next == why.pid,
                 _ => false,
             },
-            Operation::Wakeup(Wakeup { pid, .. }) => pid == why.pid && why.state != "running" && why.state != "waiting",
+            Operation::Wakeup(Wakeup { pid, .. }) => {
+                pid == why.pid && !matches!(why.state, TaskState::Running | TaskState::Waiting)
+            },
             _ => false,
         };
         if ends {
-            (why.ended_ns, why.ended_by) = (Some(time), told.to_vec());
+            (why.ended_ns, why.ended_by) = (Some(time), made.to_vec());
         }
     }
 
@@ -158,8 +160,8 @@ impl Asking {
         let outside = Answer::Outside(window.start(), window.end());
         let mut answer = self.answer.take().unwrap_or(outside);
         if let Answer::Why(why) = &mut answer {
-            let told = why.picked.iter().chain(&why.kept).chain(&why.ended_by);
-            let decisions = told.filter_map(|told| told.pid);
+            let made = why.picked.iter().chain(&why.kept).chain(&why.ended_by);
+            let decisions = made.filter_map(|made| made.pid);
             let entities = why.queue.entities.iter().map(|entity| entity.pid);
             let pids: Vec<Pid> = decisions.chain(entities).chain([why.pid]).collect();
             why.tasks = pids.into_iter().map(|pid| (pid, window.name(pid).to_owned())).collect();
@@ -169,19 +171,19 @@ impl Asking {
 }
 
 /// The levels of the last pick, that of the task last.
-fn last_pick(mut told: Vec<DecisionView>) -> Vec<DecisionView> {
-    told.retain(|told| told.verdict == "pick");
-    let before = told.iter().rev().skip(1).position(|told| told.pid.is_some());
-    let from = before.map_or(0, |back| told.len() - 1 - back);
-    told.split_off(from)
+fn last_pick(mut made: Vec<DecisionView>) -> Vec<DecisionView> {
+    made.retain(|made| made.verdict == VerdictKind::Pick);
+    let before = made.iter().rev().skip(1).position(|made| made.pid.is_some());
+    let from = before.map_or(0, |back| made.len() - 1 - back);
+    made.split_off(from)
 }
 
-fn state(queue: &QueueView, pid: Pid) -> &'static str {
+fn state(queue: &QueueView, pid: Pid) -> TaskState {
     match queue.entities.iter().find(|entity| entity.pid == pid).map(|entity| entity.state) {
-        Some(EntityState::Running) => "running",
-        Some(EntityState::Waiting) => "waiting",
-        Some(EntityState::Delayed) => "delayed",
-        Some(EntityState::Leaving) | None => "sleeping",
+        Some(EntityState::Running) => TaskState::Running,
+        Some(EntityState::Waiting) => TaskState::Waiting,
+        Some(EntityState::Delayed) => TaskState::Delayed,
+        Some(EntityState::Leaving) | None => TaskState::Sleeping,
     }
 }
 
@@ -197,7 +199,7 @@ impl Model {
     }
 
     /// The row's decisions in the last operation.
-    fn decisions_told(&self, time: Nanos) -> Vec<DecisionView> {
+    fn decisions_made(&self, time: Nanos) -> Vec<DecisionView> {
         let decisions = self.fair.log().decisions.iter().flatten();
         let version = self.fair.config.version;
         let pid = |decision: &Decision| decision.task().map(|task| self.pid(task));

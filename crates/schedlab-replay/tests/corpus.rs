@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 
+use schedlab_policy::decision_view::TaskState;
 use schedlab_policy::Version;
 use schedlab_replay::{matrix_table, replay, replay_rows, row_of, Answer, InputKind, Options, Question, Report, Score};
 
@@ -341,10 +342,10 @@ fn a_waiting_task_is_explained() {
             let report = replay(&mut *reader, Version::find(row).unwrap(), &options).unwrap();
             let Some(Answer::Why(why)) = report.explanation else { panic!("{name}: {pid}") };
             let shown = why.queue.entities.iter().any(|entity| entity.pid == pid);
-            assert_eq!(shown, why.state != "sleeping", "{name}: {why:?}");
-            assert!(why.runner.is_some() && why.runner != Some(pid) || why.state != "waiting", "{name}: {why:?}");
+            assert_eq!(shown, why.state != TaskState::Sleeping, "{name}: {why:?}");
+            assert!(why.runner.is_some() && why.runner != Some(pid) || why.state != TaskState::Waiting, "{name}: {why:?}");
             assert!(why.ended_ns.is_none_or(|ended| ended >= why.at_ns), "{name}: {why:?}");
-            waited += u64::from(why.state == "waiting");
+            waited += u64::from(why.state == TaskState::Waiting);
         }
         assert!(waited > 3, "{name}: {waited}");
     }

@@ -34,7 +34,7 @@ mod session;
 mod world;
 
 pub use error::SimError;
-pub use kernel::Placements;
+pub use kernel::{Life, Placements};
 pub use machine::CpuTime;
 pub use run::{EventQueue, Phase, Watch};
 pub use session::{CpuView, Decided, Detail, Session, TaskView};

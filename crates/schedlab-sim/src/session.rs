@@ -35,8 +35,8 @@ pub struct TaskView {
     pub task: TaskId,
     /// `workload/program`.
     pub name: String,
-    /// Its life: `new`, `runnable`, `running`, `sleeping`, `dead`.
-    pub life: &'static str,
+    /// Its life.
+    pub life: Life,
     /// What it sleeps on.
     pub waits_for: Option<String>,
     /// It runs kernel code.
@@ -216,7 +216,7 @@ impl<'a, S: Sink> Session<'a, S> {
             pid: task.pid,
             task: task.id,
             name: self.programs().name_of(task.id),
-            life: life(task.life),
+            life: task.life,
             waits_for: (task.life == Life::Sleeping).then(|| self.programs().waits_for(task.wait)).flatten(),
             in_kernel: self.in_kernel(task.id),
         })
@@ -237,15 +237,4 @@ impl<'a, S: Sink> Session<'a, S> {
 /// Traces count tasks from 1; 0 is idle.
 fn pid(task: Pid) -> Pid {
     task + 1
-}
-
-fn life(life: Life) -> &'static str {
-    match life {
-        Life::New => "new",
-        Life::Waking => "waking",
-        Life::Runnable => "runnable",
-        Life::Running => "running",
-        Life::Sleeping => "sleeping",
-        Life::Dead => "dead",
-    }
 }

@@ -16,7 +16,7 @@ use schedlab_spec::RunSpec;
 use serde::Serialize;
 
 use super::costs::{costs, Costs};
-use super::question::{find_question, DifferingAnswer};
+use super::question::{find_question, DifferingAnswer, Question};
 use super::sched_event::SchedEvent;
 use super::side_by_side::{first_mismatch, Mismatch};
 use super::stepper::{seen, EventBuffer, Stepper};
@@ -27,9 +27,8 @@ use super::views::{decision_view, groups, names, pid_of, recorded_view, Decision
 pub struct FirstDifference {
     /// The CPU that the differing event belongs to.
     pub cpu: u32,
-    /// The question that was decided differently: `preempt_check`, `tick`, `hrtick`, `accounting`, `throttle`, `pick`,
-    /// `placement`, `delayed_wakeup` or `pull`; `order` if no decision differs and only costs changed the order of events.
-    pub question: &'static str,
+    /// The question that was decided differently.
+    pub question: Question,
     /// The task that the question is about.
     pub pid: Pid,
     /// The time of the decision.
@@ -94,7 +93,7 @@ pub fn explain(specs: [&RunSpec; 2], cancel: &AtomicBool) -> Result<Option<First
     let at = item.map_or(mismatch.time(), |item| item.event.time);
     let (question, asked, answer) = match &found {
         Some((_, DifferingAnswer { question, decision, answer })) => (*question, *decision, *answer),
-        None => ("order", None, None),
+        None => (Question::Order, None, None),
     };
     let time = asked.map_or(at, |kept| kept.decision.now);
     let mut snapshots = [Snapshot::default(), Snapshot::default()];

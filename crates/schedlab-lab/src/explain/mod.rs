@@ -14,5 +14,7 @@ mod why;
 
 pub use costs::{Costs, MovedEvent};
 pub use first_difference::{explain, FirstDifference, Side};
+pub use question::Question;
+pub use schedlab_policy::decision_view::{TaskState, VerdictKind};
 pub use views::{DecisionView, GroupNames, TaskNames};
 pub use why::{why, TaskSelector, Why, WhyError};

@@ -9,15 +9,42 @@ use schedlab_policy::Feature;
 use schedlab_sim::Decided;
 use schedlab_spec::RunSpec;
 use schedlab_trace::Kind::Switch;
+use serde::Serialize;
 
 use super::sched_event::{same_request, SchedEvent};
 use super::side_by_side::Mismatch;
 use super::stepper::seen;
 use super::views::pid_of;
 
+/// The decision that differs between two runs, as a question.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Question {
+    /// Whether the tick ends the running task's turn.
+    Tick,
+    /// Whether the slice timer does.
+    Hrtick,
+    /// Whether a woken task preempts.
+    PreemptCheck,
+    /// Whether a throttled task leaves the queue.
+    Throttle,
+    /// Whether an update of run times ends the turn.
+    Accounting,
+    /// Which task runs next.
+    Pick,
+    /// Which task the balancer moves.
+    Pull,
+    /// Where a woken task runs.
+    Placement,
+    /// The same, of a task that is still queued in one of the runs.
+    DelayedWakeup,
+    /// No decision differs: costs alone changed the order of events.
+    Order,
+}
+
 /// A question that the two runs answered differently.
 pub(super) struct DifferingAnswer<'a> {
-    pub question: &'static str,
+    pub question: Question,
     /// `None` if the task was woken while still queued, for which no CPU is selected.
     pub decision: Option<&'a Decided>,
     pub answer: Option<&'a Decided>,
@@ -39,11 +66,11 @@ pub(super) fn find_question<'a>(
         let alike = other.filter(SchedEvent::preempts).and_then(|other| other.cause);
         if !alike.is_some_and(|other| same_request(cause, other) && cause.asked == other.asked) {
             let question = match (cause.during, cause.verdict) {
-                (During::Tick, _) => "tick",
-                (During::Hrtick, _) => "hrtick",
-                (_, Verdict::Preempt(_)) => "preempt_check",
-                (_, Verdict::Leave(_)) => "throttle",
-                _ => "accounting",
+                (During::Tick, _) => Question::Tick,
+                (During::Hrtick, _) => Question::Hrtick,
+                (_, Verdict::Preempt(_)) => Question::PreemptCheck,
+                (_, Verdict::Leave(_)) => Question::Throttle,
+                _ => Question::Accounting,
             };
             let own =
                 log.iter().find(|kept| kept.decision.now == cause.time && kept.decision.verdict == cause.verdict)?;
@@ -58,14 +85,16 @@ pub(super) fn find_question<'a>(
         log.iter().rev().find(|kept| kept.decision.now <= at && pid_of(&kept.decision) == pid && wanted(&kept.decision))
     };
     if let Some(own) = last(&|decision| matches!(decision.verdict, Verdict::Pull(..)) && decision.now == at) {
-        return if_different("pull", own, not_pulled(others, &own.decision));
+        return if_different(Question::Pull, own, not_pulled(others, &own.decision));
     }
     match last(&|decision| matches!(decision.verdict, Verdict::Place(..))) {
-        Some(own) => if_different("placement", own, answer(others, &own.decision, "placement")),
+        Some(own) => {
+            if_different(Question::Placement, own, answer(others, &own.decision, Question::Placement))
+        },
         // A task whose dequeue was delayed is woken where it is queued; no CPU is selected.
         None if seen(spec).kernel.has(Feature::DelayDequeue) => {
             let answer = placed(others, item, at)?;
-            Some(DifferingAnswer { question: "delayed_wakeup", decision: None, answer: Some(answer) })
+            Some(DifferingAnswer { question: Question::DelayedWakeup, decision: None, answer: Some(answer) })
         }
         None => None,
     }
@@ -74,7 +103,7 @@ pub(super) fn find_question<'a>(
 /// The question, unless the other run decided it alike. If the other run had no such placement at all, the runs differ
 /// for another reason.
 fn if_different<'a>(
-    question: &'static str,
+    question: Question,
     own: &'a Decided,
     answer: Option<&'a Decided>,
 ) -> Option<DifferingAnswer<'a>> {
@@ -82,7 +111,7 @@ fn if_different<'a>(
         Some(Decided { decision: other, .. }) => {
             other.verdict != own.decision.verdict || other.asked != own.decision.asked
         }
-        None => question != "placement",
+        None => question != Question::Placement,
     };
     differs.then_some(DifferingAnswer { question, decision: Some(own), answer })
 }
@@ -102,7 +131,7 @@ fn pick<'a>(mismatch: &Mismatch, side: usize, logs: &'a [Vec<Decided>; 2]) -> Op
         levels(&logs[side], at)
     });
     let (a, b) = own.iter().zip(&other).find(|(a, b)| a.decision.verdict != b.decision.verdict)?;
-    Some(DifferingAnswer { question: "pick", decision: Some(a), answer: Some(b) })
+    Some(DifferingAnswer { question: Question::Pick, decision: Some(a), answer: Some(b) })
 }
 
 /// The last pick at the time `at`, one decision per level.
@@ -117,19 +146,19 @@ fn levels(log: &[Decided], at: Nanos) -> Vec<&Decided> {
 }
 
 /// The other run's answer to the same question: of ticks the one at the same time, otherwise the nearest in time.
-fn answer<'a>(log: &'a [Decided], asked: &Decision, question: &str) -> Option<&'a Decided> {
+fn answer<'a>(log: &'a [Decided], asked: &Decision, question: Question) -> Option<&'a Decided> {
     let near = |kept: &&Decided| kept.decision.now.abs_diff(asked.now);
     let about = |decision: &Decision| decision.task() == asked.task();
     let same = |kept: &&'a Decided| {
         let decision = &kept.decision;
         match question {
-            "tick" => decision.during == During::Tick && decision.now == asked.now && decision.cpu == asked.cpu,
-            "preempt_check" => matches!(decision.verdict, Verdict::Preempt(_) | Verdict::Keep(_)) && about(decision),
-            "accounting" | "hrtick" | "throttle" => {
+            Question::Tick => decision.during == During::Tick && decision.now == asked.now && decision.cpu == asked.cpu,
+            Question::PreemptCheck => matches!(decision.verdict, Verdict::Preempt(_) | Verdict::Keep(_)) && about(decision),
+            Question::Accounting | Question::Hrtick | Question::Throttle => {
                 decision.during == asked.during && decision.verdict == asked.verdict
             }
-            "placement" => matches!(decision.verdict, Verdict::Place(..)) && about(decision),
-            _ => false,
+            Question::Placement => matches!(decision.verdict, Verdict::Place(..)) && about(decision),
+            Question::Pick | Question::Pull | Question::DelayedWakeup | Question::Order => false,
         }
     };
     log.iter().filter(same).min_by_key(near)

@@ -5,8 +5,9 @@ use std::sync::atomic::AtomicBool;
 
 use schedlab_model::{Nanos, Pid, TaskId};
 use schedlab_policy::decision::{Decision, Pool, Verdict};
+use schedlab_policy::decision_view::{TaskState, VerdictKind};
 use schedlab_policy::fair::{GroupId, QueueView};
-use schedlab_sim::{CpuView, Decided, Detail, SimError, TaskView};
+use schedlab_sim::{CpuView, Decided, Detail, Life, SimError, TaskView};
 use schedlab_spec::RunSpec;
 use schedlab_trace::{Event, Kind};
 use serde::Serialize;
@@ -66,9 +67,8 @@ pub struct Why {
     pub at_ns: Nanos,
     /// The task's pid.
     pub pid: Pid,
-    /// `running`, `waiting`, `throttled` (an ancestor group, or a deadline task itself, is out of runtime), `delayed` (asleep, but still queued),
-    /// `sleeping`, `new` or `dead`.
-    pub state: &'static str,
+    /// Its state.
+    pub state: TaskState,
     /// What it sleeps on.
     pub waits_for: Option<String>,
     /// Since when it is in this state.
@@ -158,7 +158,7 @@ pub fn why(spec: &RunSpec, selector: &TaskSelector, at: Nanos, cancel: &AtomicBo
             stepper.decided.iter().filter(concerns).map(|kept| recorded_view(kept, version)).collect();
         // The task was switched in only to be dequeued by the deferred throttle; its wait goes on.
         let deferred_throttle =
-            matches!(why.state, "waiting" | "throttled") && view.iter().any(|view| is_dequeued(view, task.pid));
+            is_queued(why.state) && view.iter().any(|view| is_dequeued(view, task.pid));
         why.ended_by.extend(view);
         let keep_from = why.ended_by.len().saturating_sub(MAX_ENDED_BY);
         why.ended_by.drain(..keep_from);
@@ -193,38 +193,39 @@ fn groups_above(stepper: &Stepper<'_>, task: &TaskView) -> Vec<u32> {
 /// unthrottled it, the decision that requested a reschedule of the running task, and the last decision, which is a pick
 /// (one decision per level) or a placement.
 fn relevant_decisions(why: &Why, groups: &[u32]) -> Vec<DecisionView> {
+    use VerdictKind::{Delay, Expire, Keep, Leave, Pick, Place, Preempt, Throttle, Unthrottle};
     let pid = Some(why.pid);
     let requests_resched = |view: &&DecisionView| {
         view.cpu == why.cpu
             && view.asked.is_some()
-            && matches!(view.verdict, "preempt" | "expire" | "leave" | "throttle")
+            && matches!(view.verdict, Preempt | Expire | Leave | Throttle)
     };
-    let queued = matches!(why.state, "waiting" | "throttled");
+    let queued = is_queued(why.state);
     // Several tasks may have run before this one. What matters is what preempted the last of them.
     let picked_another =
-        |view: &DecisionView| view.cpu == why.cpu && view.verdict == "pick" && view.pid.is_some() && view.pid != pid;
+        |view: &DecisionView| view.cpu == why.cpu && view.verdict == Pick && view.pid.is_some() && view.pid != pid;
     let since = why.ended_by.iter().rposition(picked_another).filter(|_| queued).map_or(0, |last| last + 1);
-    let request = why.ended_by[since..].iter().find(requests_resched).filter(|_| queued || why.state == "running");
-    let of_task_group = |verdict: &'static str| {
+    let request = why.ended_by[since..].iter().find(requests_resched).filter(|_| queued || why.state == TaskState::Running);
+    let of_task_group = |verdict: VerdictKind| {
         let of_task = move |view: &DecisionView| {
             let its = view.pid == pid || view.group.is_some_and(|group| groups.contains(&group));
             view.cpu == why.cpu && its && view.verdict == verdict
         };
         why.ended_by.iter().rposition(of_task).filter(|_| queued)
     };
-    let unthrottled = of_task_group("unthrottle").map(|index| &why.ended_by[index]);
+    let unthrottled = of_task_group(Unthrottle).map(|index| &why.ended_by[index]);
     // The throttle that was in force already at the moment in question is reported as `throttle`.
-    let throttled = of_task_group("throttle").map(|index| &why.ended_by[index]);
+    let throttled = of_task_group(Throttle).map(|index| &why.ended_by[index]);
     // A task that slept is placed on a CPU first; then the preemption check follows.
-    let place = |view: &&DecisionView| view.verdict == "place" && view.pid == pid && !queued;
-    let placed = why.ended_by.iter().rev().find(place).filter(|_| why.state != "running");
+    let place = |view: &&DecisionView| view.verdict == Place && view.pid == pid && !queued;
+    let placed = why.ended_by.iter().rev().find(place).filter(|_| why.state != TaskState::Running);
     let last = why.ended_by.iter().rposition(|view| match why.state {
-        "waiting" | "throttled" => view.verdict == "pick" && view.pid == pid,
-        "running" => view.verdict == "pick" && view.pid.is_some() || matches!(view.verdict, "delay" | "leave"),
-        _ => view.pid == pid && matches!(view.verdict, "place" | "preempt" | "keep"),
+        TaskState::Waiting | TaskState::Throttled => view.verdict == Pick && view.pid == pid,
+        TaskState::Running => view.verdict == Pick && view.pid.is_some() || matches!(view.verdict, Delay | Leave),
+        _ => view.pid == pid && matches!(view.verdict, Place | Preempt | Keep),
     });
     let above =
-        |last: usize| why.ended_by[..last].iter().rev().take_while(|view| view.verdict == "pick" && view.pid.is_none());
+        |last: usize| why.ended_by[..last].iter().rev().take_while(|view| view.verdict == Pick && view.pid.is_none());
     let levels = last.map_or(0, |last| above(last).filter(|view| view.time_ns == why.ended_by[last].time_ns).count());
     let chain = last.map_or(&[][..], |last| &why.ended_by[last - levels..=last]);
     let request = request.filter(|request| chain.iter().all(|view| view != *request));
@@ -238,21 +239,28 @@ fn relevant_decisions(why: &Why, groups: &[u32]) -> Vec<DecisionView> {
 }
 
 /// Whether a wakeup ends the state.
-fn asleep(state: &str) -> bool {
-    matches!(state, "sleeping" | "delayed")
+fn asleep(state: TaskState) -> bool {
+    matches!(state, TaskState::Sleeping | TaskState::Delayed)
+}
+
+/// Whether a switch to the task ends the state.
+fn is_queued(state: TaskState) -> bool {
+    matches!(state, TaskState::Waiting | TaskState::Throttled)
 }
 
 /// Whether the task itself was dequeued because its group is throttled.
 fn is_dequeued(view: &DecisionView, pid: Pid) -> bool {
-    view.verdict == "leave" && view.pid == Some(pid)
+    view.verdict == VerdictKind::Leave && view.pid == Some(pid)
 }
 
 /// Whether the event ends the state that the task was in.
 fn ends(event: &Event, why: &Why) -> bool {
     match (event.kind, why.state) {
-        (Kind::Switch { next, .. }, "waiting" | "throttled") => next == why.pid,
-        (Kind::Switch { prev, .. }, "running") => prev == why.pid,
-        (Kind::Wakeup { pid, .. } | Kind::WakeupNew { pid, .. }, "sleeping" | "delayed" | "new") => pid == why.pid,
+        (Kind::Switch { next, .. }, state) if is_queued(state) => next == why.pid,
+        (Kind::Switch { prev, .. }, TaskState::Running) => prev == why.pid,
+        (Kind::Wakeup { pid, .. } | Kind::WakeupNew { pid, .. }, state) if asleep(state) || state == TaskState::New => {
+            pid == why.pid
+        }
         _ => false,
     }
 }
@@ -376,8 +384,8 @@ fn find(stepper: &Stepper<'_>, selector: &TaskSelector, at: Nanos) -> Result<Tas
             Err(WhyError::NoTask { name, at_ns: at, tasks })
         }
         ref several => {
-            let mut alive: Vec<&TaskView> = several.iter().copied().filter(|task| task.life != "dead").collect();
-            alive.sort_by_key(|task| (task.life != "runnable", task.pid));
+            let mut alive: Vec<&TaskView> = several.iter().copied().filter(|task| task.life != Life::Dead).collect();
+            alive.sort_by_key(|task| (task.life != Life::Runnable, task.pid));
             let of = |tasks: &[&TaskView]| tasks.iter().map(|task| task.pid).collect();
             match alive[..] {
                 [] => Err(WhyError::Several { name, pids: of(several) }),
@@ -408,7 +416,7 @@ fn answer(
     let fair = &sched.fair;
     let throttled = fair.view().throttled_by(task.task).is_some() || sched.dl.is_throttled(task.task);
     let state = state(task, fair.entity(task.task).sched_delayed, throttled);
-    let throttled_by = fair.view().throttled_by(task.task).filter(|_| state == "throttled");
+    let throttled_by = fair.view().throttled_by(task.task).filter(|_| state == TaskState::Throttled);
     let real_time = sched.rt.policy(task.task).map(|_| Pool::RealTime);
     let deadline = sched.dl.policy(task.task).map(|_| Pool::Deadline(task.task));
     let pool = throttled_by.map(Pool::Group).or(real_time).or(deadline);
@@ -423,7 +431,7 @@ fn answer(
         woken_ns: get(&history.woken, task.pid),
         cpu: cpu.0,
         placed: get(&history.placed, task.pid).map(|kept| recorded_view(&kept, seen(spec).kernel.version)),
-        idle_cpus: if state == "waiting" { sched.idle_cpus_for(task.task).map(|cpu| cpu.0).collect() } else { vec![] },
+        idle_cpus: if state == TaskState::Waiting { sched.idle_cpus_for(task.task).map(|cpu| cpu.0).collect() } else { vec![] },
         runner: sched.curr(cpu).map(|task: TaskId| task.0 as Pid + 1),
         queue: stepper.session.queue(cpu),
         throttled_by: throttled_by.map(|group| group.0),
@@ -441,14 +449,15 @@ fn answer(
     }
 }
 
-fn state(task: &TaskView, delayed: bool, throttled: bool) -> &'static str {
+fn state(task: &TaskView, delayed: bool, throttled: bool) -> TaskState {
     match task.life {
-        "runnable" if throttled => "throttled",
-        "runnable" => "waiting",
-        "sleeping" if delayed => "delayed",
-        // A waker has claimed it and has other wakeups to finish first.
-        "waking" => "sleeping",
-        other => other,
+        Life::New => TaskState::New,
+        Life::Running => TaskState::Running,
+        Life::Runnable if throttled => TaskState::Throttled,
+        Life::Runnable => TaskState::Waiting,
+        Life::Sleeping if delayed => TaskState::Delayed,
+        Life::Sleeping | Life::Waking => TaskState::Sleeping,
+        Life::Dead => TaskState::Dead,
     }
 }
 

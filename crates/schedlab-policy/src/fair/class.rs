@@ -190,7 +190,8 @@ impl SchedClass for Fair {
         tested: &mut Tested,
         now: Nanos,
     ) -> (CpuId, &'static str) {
-        self.with(core).select_task_rq_fair(task, kind, tested, now)
+        let (cpu, rule) = self.with(core).select_task_rq_fair(task, kind, tested, now);
+        (cpu, rule.text())
     }
 
     #[inline(always)]

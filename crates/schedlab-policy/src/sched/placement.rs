@@ -13,6 +13,7 @@ use super::types::{TaskAttr, Tested, WakeKind};
 use super::Core;
 use crate::class::ClassId;
 use crate::fair::Fair;
+use crate::select::SelectRule;
 use crate::KernelConfig;
 
 /// Selects CPUs for tasks as one kernel does on one machine.
@@ -60,7 +61,7 @@ pub struct Placed {
     /// The CPU.
     pub cpu: CpuId,
     /// The rule that decided.
-    pub rule: &'static str,
+    pub rule: SelectRule,
     /// The numbers that were compared on the way.
     pub compared: Vec<(&'static str, i64)>,
 }

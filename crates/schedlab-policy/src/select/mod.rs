@@ -18,3 +18,5 @@ mod sis_budget;
 pub(crate) mod visited_cores;
 mod wake_affine;
 pub(crate) mod wake_wide;
+
+pub use select_rule::SelectRule;

@@ -7,35 +7,54 @@ use crate::features::Feature;
 
 /// The step of a selection that decided.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum SelectRule {
-    // `select_task_rq_fair`.
+pub enum SelectRule {
+    /// `select_task_rq_fair`: the previous CPU.
     Previous,
+    /// The waker's CPU (WF_CURRENT_CPU).
     CurrentCpu,
+    /// The CPU has no domain.
     NoDomain,
+    /// The idlest group, of a fork or exec.
     IdlestGroup,
-    // `wake_affine`.
+    /// `wake_affine`: waker's and previous CPU are idle.
     BothIdle,
+    /// The waker's is.
     ThisIdle,
+    /// The waker is about to sleep.
     Sync,
+    /// The previous CPU is idle.
     PrevIdleAffine,
+    /// The waker's CPU has less load.
     Lighter,
+    /// It does not.
     NotLighter,
-    // `select_idle_sibling`.
+    /// `select_idle_sibling`: the target is idle.
     TargetIdle,
+    /// The previous CPU is.
     PrevIdle,
+    /// The recently used one is.
     RecentlyUsedIdle,
+    /// The previous CPU is, in another cluster than the target.
     PrevIdleInOtherCluster,
+    /// The recently used one is, in another cluster.
     RecentlyUsedIdleInOtherCluster,
+    /// An SMT sibling of the previous CPU is.
     SiblingOfPrev,
+    /// One of the target is.
     SiblingOfTarget,
+    /// An idle core was found.
     IdleCore,
+    /// An idle CPU was found.
     IdleCpu,
-    // `select_idle_capacity`.
+    /// `select_idle_capacity`: an idle CPU whose capacity fits the task.
     IdleThatFits,
+    /// The idle CPU of the largest capacity.
     BiggestIdle,
-    // `find_energy_efficient_cpu`.
+    /// `find_energy_efficient_cpu`: the task has no utilisation.
     NoUtilisation,
+    /// The CPU of the least energy.
     LeastEnergy,
+    /// The previous CPU, because no other saves energy.
     PrevEnergy,
 }
 
@@ -44,6 +63,7 @@ pub(crate) type Selected = (CpuId, SelectRule);
 
 impl SelectRule {
     /// The rule as records show it.
+    #[must_use]
     pub fn text(self) -> &'static str {
         match self {
             SelectRule::Previous => "previous CPU",
@@ -73,8 +93,20 @@ impl SelectRule {
         }
     }
 
+    /// Whether the rule compares loads.
+    #[must_use]
+    pub fn compares_loads(self) -> bool {
+        matches!(self, SelectRule::Lighter | SelectRule::NotLighter | SelectRule::IdlestGroup)
+    }
+
+    /// Whether `select_idle_sibling` has returned before it reads and sets `recent_used_cpu`.
+    #[must_use]
+    pub fn precedes_recent_cpu(self) -> bool {
+        matches!(self, SelectRule::TargetIdle | SelectRule::PrevIdle)
+    }
+
     /// The function that decided.
-    pub fn function(self) -> Function {
+    pub(crate) fn function(self) -> Function {
         match self {
             SelectRule::Previous | SelectRule::CurrentCpu | SelectRule::NoDomain => Function::SelectTaskRqFair,
             SelectRule::IdlestGroup => Function::FindDstCpu,
@@ -93,7 +125,7 @@ impl SelectRule {
     }
 
     /// The feature by which `wake_affine` decided.
-    pub fn feature(self) -> Option<Feature> {
+    pub(crate) fn feature(self) -> Option<Feature> {
         match self {
             SelectRule::Lighter | SelectRule::NotLighter => Some(Feature::WaWeight),
             SelectRule::BothIdle | SelectRule::ThisIdle | SelectRule::Sync | SelectRule::PrevIdleAffine => {

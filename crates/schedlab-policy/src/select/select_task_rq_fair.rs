@@ -17,7 +17,7 @@ impl FairClass<'_> {
         kind: WakeKind,
         tested: &mut Tested,
         now: Nanos,
-    ) -> (CpuId, &'static str) {
+    ) -> Selected {
         let (cpu, rule) = match kind {
             WakeKind::Wakeup { sync } => self.select_for_wakeup(task, sync, tested, now),
             WakeKind::Fork | WakeKind::Exec => self.select_for_fork(task, kind, tested),
@@ -28,7 +28,7 @@ impl FairClass<'_> {
             tested.set_looked(looked);
             (tested.feature, tested.function) = (rule.feature(), rule.function());
         }
-        (cpu, rule.text())
+        (cpu, rule)
     }
 
     /// The wakeup half of `select_task_rq_fair`.

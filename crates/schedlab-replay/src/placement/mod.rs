@@ -149,7 +149,7 @@ impl Placements {
         let answers = self.answers(select, &base, model);
         let placed = self.kernel.select_task_rq_fair(&mut model.fair, &base, &model.pids);
         let rule = placed.rule;
-        if !matches!(rule, "target idle" | "prev idle") {
+        if !rule.precedes_recent_cpu() {
             self.recent.insert(select.pid);
         }
         if allowed.count() < 2 {
@@ -163,7 +163,7 @@ impl Placements {
                 return;
             }
             () if mask_unknown => Some("the CPUs that the task may use are not recorded"),
-            () if !loads_known && depends_on_load(rule) => Some("it depends on loads from before the recording"),
+            () if !loads_known && rule.compares_loads() => Some("it depends on loads from before the recording"),
             () if select.state.is_none() && nearly_equal(&placed) => {
                 Some("two loads are nearly equal, and no probe shows them")
             }
@@ -178,6 +178,7 @@ impl Placements {
 
     fn judge(&mut self, select: &Select, now: Nanos, placed: Placed, agrees: bool) {
         let Placed { cpu, rule, compared } = placed;
+        let rule = rule.text();
         let tally = &mut self.tally;
         let lowest_idle = select.idle.lowest().unwrap_or(select.prev);
         tally.all.add(now, agrees);
@@ -279,9 +280,4 @@ fn nearly_equal(placed: &Placed) -> bool {
     let load = |of: &str| placed.compared.iter().find(|(name, _)| *name == of).map(|(_, load)| *load);
     let loads = load("waker's").zip(load("previous"));
     loads.is_some_and(|(here, there)| 10 * here.abs_diff(there) < here.max(there).unsigned_abs())
-}
-
-/// Whether a rule compares loads.
-fn depends_on_load(rule: &str) -> bool {
-    matches!(rule, "wake_affine: lighter" | "wake_affine: prev" | "idlest group")
 }
