@@ -122,7 +122,10 @@ fn a_real_time_task_that_runs_instead_is_reported() {
         let picked: Vec<_> = why.picked.iter().map(|view| (view.class, view.function, view.compared[0])).collect();
         assert_eq!(picked, [("rt", "_pick_next_task_rt", ("priority", 10))], "{kernel}");
         assert_eq!((why.queue.real_time.len(), why.queue.real_time[0].running), (1, true));
-        assert!(why.kept.iter().all(|view| (view.verdict.name(), view.function) == ("stay", "task_tick_rt")), "{kernel}");
+        assert!(
+            why.kept.iter().all(|view| (view.verdict.name(), view.function) == ("stay", "task_tick_rt")),
+            "{kernel}"
+        );
     }
 }
 
@@ -144,7 +147,8 @@ fn a_deadline_task_that_runs_or_is_throttled_is_reported() {
         assert_eq!(queue, [(2, true), (3, false)], "{kernel}");
         let throttled = ask(&body, "dl", 35_000_000);
         assert_eq!((throttled.state, throttled.runner), (TaskState::Throttled, Some(1)), "{kernel}: {throttled:#?}");
-        let throttle = throttled.throttle.as_ref().map(|view| (view.class, view.verdict.name(), view.function, view.rule));
+        let throttle =
+            throttled.throttle.as_ref().map(|view| (view.class, view.verdict.name(), view.function, view.rule));
         let reason = ("dl", "throttle", "update_curr_dl", "its runtime is used up");
         assert_eq!(throttle, Some(reason), "{kernel}: {throttled:#?}");
         assert!(throttled.ended_by.iter().any(|view| view.function == "dl_task_timer"), "{kernel}: {throttled:#?}");

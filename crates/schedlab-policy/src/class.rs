@@ -37,7 +37,7 @@ pub trait SchedClass {
     /// Whether a task with these attributes may belong to this class. It belongs to the highest class that returns true.
     fn takes(&self, attr: &TaskAttr) -> bool;
 
-    /// `__sched_fork`: a task is created, possibly with the id of a released one. `mine`: it belongs to this class.
+    /// A task is created (`__sched_fork`), possibly with the id of a released one. `mine`: it belongs to this class.
     fn task_new(&mut self, core: &mut Core, task: TaskId, attr: &TaskAttr, mine: bool) {}
 
     /// `task_fork`: the task is a child of the task that runs on `cpu`. The request is for that CPU.
@@ -163,7 +163,7 @@ pub trait SchedClass {
         Resched::No
     }
 
-    /// `set_user_nice` (`reweight_task`); called for every class.
+    /// `reweight_task`, for `set_user_nice`; called for every class.
     fn reweight_task(&mut self, core: &mut Core, task: TaskId, nice: i8, now: Nanos) -> Resched {
         Resched::No
     }
@@ -187,16 +187,16 @@ pub trait SchedClass {
         false
     }
 
-    /// `dl_server_start`, `dl_server_stop`: whether the classes below have anything queued on the CPU.
+    /// Whether the classes below have anything queued on the CPU (`dl_server_start`, `dl_server_stop`).
     fn server_queued(&mut self, core: &mut Core, cpu: CpuId, queued: bool, now: Nanos) {}
 
     /// `dl_server_update`: charges the server of the classes below for what ran; `runs`: one of them runs from now on.
     /// `record`: at a tick or before a pick, where a change of [`SchedClass::defers`] is recorded.
-    fn server_update(&mut self, core: &mut Core, cpu: CpuId, runs: bool, record: bool, now: Nanos) -> Resched {
+    fn dl_server_update(&mut self, core: &mut Core, cpu: CpuId, runs: bool, record: bool, now: Nanos) -> Resched {
         Resched::No
     }
 
-    /// `clear_tsk_need_resched`, after a pick.
+    /// Clears the request to reschedule after a pick, as `clear_tsk_need_resched` does.
     fn clear_resched(&mut self, core: &mut Core, cpu: CpuId) {}
 
     /// When the class last updated the runqueue's clock on the CPU.

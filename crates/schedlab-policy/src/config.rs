@@ -139,7 +139,7 @@ impl KernelConfig {
         let sysctl = self.rules.sysctl_updates_nr_latency
             && matches!(knob, Knob::Latency | Knob::MinGranularity | Knob::WakeupGranularity);
         if sysctl || knob == Knob::TunableScaling {
-            self.normalized.unscale_from(&self.knobs, self.scaling_factor());
+            self.normalized.unscale_from(&self.knobs, self.get_update_sysctl_factor());
             self.knobs.nr_latency = self.knobs.latency.div_ceil(self.knobs.min_granularity.max(1));
         }
     }
@@ -183,12 +183,12 @@ impl KernelConfig {
 
     /// Derives the effective values from the normalized ones, as a CPU going on- or offline does (`update_sysctl`).
     pub fn update_sysctl(&mut self) {
-        let factor = self.scaling_factor();
+        let factor = self.get_update_sysctl_factor();
         self.knobs.scale_from(&self.normalized, factor);
     }
 
     /// `get_update_sysctl_factor`.
-    fn scaling_factor(&self) -> u64 {
+    fn get_update_sysctl_factor(&self) -> u64 {
         let cpus = self.nr_cpus.min(8) as u64;
         match self.knobs.tunable_scaling {
             0 => 1,

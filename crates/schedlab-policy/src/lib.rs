@@ -64,11 +64,11 @@ pub use looked::Looked;
 pub use mechanism::{Kind, Mechanism};
 pub use preempt_model::PreemptModel;
 pub use run_times::RunTime;
-pub use select::SelectRule;
 pub use sched::{
     Classes, Core, Counts, Moves, Pass, PassSituation, Placed, Placement, Recorded, Scans, Sched, Selection, Situation,
     Stage, TaskAttr, Tested, WakeHistory, WakeKind,
 };
+pub use select::SelectRule;
 pub use version::catalogue::RuleView;
 pub use version::choices::{
     Algorithm, Averaging, DelayedLag, GroupSlice, HrtickRule, IdleRule, LagLimit, Protection, Reweight, SearchRule,

@@ -162,7 +162,7 @@ impl<L: ClassList> Sched<L> {
 
     /// `sched_fork`: a child with the parent's attributes on the parent's CPU, not yet queued. [`Resched`] is for the
     /// parent's CPU (`child_runs_first`). [`wake_up_new_task`](crate::procedure::wake_up_new_task()) follows.
-    pub fn fork(&mut self, parent: TaskId, now: Nanos) -> (TaskId, Resched) {
+    pub fn sched_fork(&mut self, parent: TaskId, now: Nanos) -> (TaskId, Resched) {
         let mut state = self.core.tasks[parent.index()].clone();
         let cpu = state.cpu;
         state.attr.cpu = cpu;
@@ -178,7 +178,7 @@ impl<L: ClassList> Sched<L> {
         self.class_of(child).task_fork(cpu, child, now)
     }
 
-    /// `exit_signals`: the task is exiting (PF_EXITING), so its wakeups are not synchronous.
+    /// The task is exiting (`exit_signals` has set PF_EXITING), so its wakeups are not synchronous.
     pub fn set_exiting(&mut self, task: TaskId) {
         self.core.tasks[task.index()].exiting = true;
     }
@@ -210,7 +210,7 @@ impl<L: ClassList> Sched<L> {
         self.core.nr_running(cpu)
     }
 
-    /// `idle_cpu`: the idle task runs, nothing is queued, nothing is on its wakelist.
+    /// Whether `idle_cpu` holds: the idle task runs, nothing is queued, nothing is on its wakelist.
     #[inline]
     #[must_use]
     pub fn is_idle(&self, cpu: CpuId) -> bool {
@@ -220,8 +220,8 @@ impl<L: ClassList> Sched<L> {
     /// `available_idle_cpu`: idle and, in a guest, its vCPU not preempted.
     #[inline]
     #[must_use]
-    pub fn available_idle(&self, cpu: CpuId) -> bool {
-        self.core.available_idle(cpu)
+    pub fn available_idle_cpu(&self, cpu: CpuId) -> bool {
+        self.core.available_idle_cpu(cpu)
     }
 
     /// `vcpu_is_preempted`; never on bare metal.
@@ -245,8 +245,8 @@ impl<L: ClassList> Sched<L> {
 
     /// `sched_idle_cpu`: nothing but tasks with SCHED_IDLE is on the CPU.
     #[must_use]
-    pub fn only_sched_idle(&self, cpu: CpuId) -> bool {
-        self.core.rqs[cpu.index()].only_sched_idle()
+    pub fn sched_idle_cpu(&self, cpu: CpuId) -> bool {
+        self.core.rqs[cpu.index()].sched_idle_rq()
     }
 
     /// The hypervisor takes time from the CPU from `now` on, and its `rq->clock_task` stands.

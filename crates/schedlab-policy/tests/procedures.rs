@@ -248,7 +248,7 @@ fn a_delayed_task_wakes_where_it_is() {
 fn a_forked_task_shows_its_wakeup_before_the_check_for_preemption() {
     let mut lab = Lab::new("6.12.0", 1, 2);
     let parent = lab.running(0);
-    let (child, _) = lab.sched.fork(parent, lab.now);
+    let (child, _) = lab.sched.sched_fork(parent, lab.now);
     let effects = lab.wake_new(child, 0);
     assert_eq!(effects, ["select 1", "migrate 1 0->1", "wakeup_new 1 on 1", "preempt 1 Full"]);
 }

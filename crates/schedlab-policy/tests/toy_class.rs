@@ -197,10 +197,10 @@ fn tasks_move_into_it_and_out_of_it() {
     let mut lab = Lab::new();
     let (a, b) = (lab.wake_new(&TaskAttr::default()), lab.wake_new(&TaskAttr::default()));
     // The running task stays current; the waiting one then goes first.
-    let resched = lab.sched.set_scheduler(b, toy(), lab.now);
+    let resched = lab.sched.__sched_setscheduler(b, toy(), lab.now);
     lab.follow(resched);
     assert_eq!(lab.sched.curr(CPU), Some(b));
-    let resched = lab.sched.set_scheduler(a, toy(), lab.now);
+    let resched = lab.sched.__sched_setscheduler(a, toy(), lab.now);
     lab.follow(resched);
     assert_eq!(lab.ticks(6), [[b; 3], [a; 3]].concat().into_iter().map(Some).collect::<Vec<_>>());
     let resched = lab.sched.set_rt_policy(a, fifo(), lab.now);

@@ -147,7 +147,7 @@ impl Asking {
             },
             Operation::Wakeup(Wakeup { pid, .. }) => {
                 pid == why.pid && !matches!(why.state, TaskState::Running | TaskState::Waiting)
-            },
+            }
             _ => false,
         };
         if ends {

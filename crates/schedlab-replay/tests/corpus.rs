@@ -343,7 +343,10 @@ fn a_waiting_task_is_explained() {
             let Some(Answer::Why(why)) = report.explanation else { panic!("{name}: {pid}") };
             let shown = why.queue.entities.iter().any(|entity| entity.pid == pid);
             assert_eq!(shown, why.state != TaskState::Sleeping, "{name}: {why:?}");
-            assert!(why.runner.is_some() && why.runner != Some(pid) || why.state != TaskState::Waiting, "{name}: {why:?}");
+            assert!(
+                why.runner.is_some() && why.runner != Some(pid) || why.state != TaskState::Waiting,
+                "{name}: {why:?}"
+            );
             assert!(why.ended_ns.is_none_or(|ended| ended >= why.at_ns), "{name}: {why:?}");
             waited += u64::from(why.state == TaskState::Waiting);
         }

@@ -88,9 +88,7 @@ pub(super) fn find_question<'a>(
         return if_different(Question::Pull, own, not_pulled(others, &own.decision));
     }
     match last(&|decision| matches!(decision.verdict, Verdict::Place(..))) {
-        Some(own) => {
-            if_different(Question::Placement, own, answer(others, &own.decision, Question::Placement))
-        },
+        Some(own) => if_different(Question::Placement, own, answer(others, &own.decision, Question::Placement)),
         // A task whose dequeue was delayed is woken where it is queued; no CPU is selected.
         None if seen(spec).kernel.has(Feature::DelayDequeue) => {
             let answer = placed(others, item, at)?;
@@ -102,11 +100,7 @@ pub(super) fn find_question<'a>(
 
 /// The question, unless the other run decided it alike. If the other run had no such placement at all, the runs differ
 /// for another reason.
-fn if_different<'a>(
-    question: Question,
-    own: &'a Decided,
-    answer: Option<&'a Decided>,
-) -> Option<DifferingAnswer<'a>> {
+fn if_different<'a>(question: Question, own: &'a Decided, answer: Option<&'a Decided>) -> Option<DifferingAnswer<'a>> {
     let differs = match answer {
         Some(Decided { decision: other, .. }) => {
             other.verdict != own.decision.verdict || other.asked != own.decision.asked
@@ -153,7 +147,9 @@ fn answer<'a>(log: &'a [Decided], asked: &Decision, question: Question) -> Optio
         let decision = &kept.decision;
         match question {
             Question::Tick => decision.during == During::Tick && decision.now == asked.now && decision.cpu == asked.cpu,
-            Question::PreemptCheck => matches!(decision.verdict, Verdict::Preempt(_) | Verdict::Keep(_)) && about(decision),
+            Question::PreemptCheck => {
+                matches!(decision.verdict, Verdict::Preempt(_) | Verdict::Keep(_)) && about(decision)
+            }
             Question::Accounting | Question::Hrtick | Question::Throttle => {
                 decision.during == asked.during && decision.verdict == asked.verdict
             }

@@ -157,8 +157,7 @@ pub fn why(spec: &RunSpec, selector: &TaskSelector, at: Nanos, cancel: &AtomicBo
         let view: Vec<DecisionView> =
             stepper.decided.iter().filter(concerns).map(|kept| recorded_view(kept, version)).collect();
         // The task was switched in only to be dequeued by the deferred throttle; its wait goes on.
-        let deferred_throttle =
-            is_queued(why.state) && view.iter().any(|view| is_dequeued(view, task.pid));
+        let deferred_throttle = is_queued(why.state) && view.iter().any(|view| is_dequeued(view, task.pid));
         why.ended_by.extend(view);
         let keep_from = why.ended_by.len().saturating_sub(MAX_ENDED_BY);
         why.ended_by.drain(..keep_from);
@@ -196,16 +195,15 @@ fn relevant_decisions(why: &Why, groups: &[u32]) -> Vec<DecisionView> {
     use VerdictKind::{Delay, Expire, Keep, Leave, Pick, Place, Preempt, Throttle, Unthrottle};
     let pid = Some(why.pid);
     let requests_resched = |view: &&DecisionView| {
-        view.cpu == why.cpu
-            && view.asked.is_some()
-            && matches!(view.verdict, Preempt | Expire | Leave | Throttle)
+        view.cpu == why.cpu && view.asked.is_some() && matches!(view.verdict, Preempt | Expire | Leave | Throttle)
     };
     let queued = is_queued(why.state);
     // Several tasks may have run before this one. What matters is what preempted the last of them.
     let picked_another =
         |view: &DecisionView| view.cpu == why.cpu && view.verdict == Pick && view.pid.is_some() && view.pid != pid;
     let since = why.ended_by.iter().rposition(picked_another).filter(|_| queued).map_or(0, |last| last + 1);
-    let request = why.ended_by[since..].iter().find(requests_resched).filter(|_| queued || why.state == TaskState::Running);
+    let request =
+        why.ended_by[since..].iter().find(requests_resched).filter(|_| queued || why.state == TaskState::Running);
     let of_task_group = |verdict: VerdictKind| {
         let of_task = move |view: &DecisionView| {
             let its = view.pid == pid || view.group.is_some_and(|group| groups.contains(&group));
@@ -431,7 +429,11 @@ fn answer(
         woken_ns: get(&history.woken, task.pid),
         cpu: cpu.0,
         placed: get(&history.placed, task.pid).map(|kept| recorded_view(&kept, seen(spec).kernel.version)),
-        idle_cpus: if state == TaskState::Waiting { sched.idle_cpus_for(task.task).map(|cpu| cpu.0).collect() } else { vec![] },
+        idle_cpus: if state == TaskState::Waiting {
+            sched.idle_cpus_for(task.task).map(|cpu| cpu.0).collect()
+        } else {
+            vec![]
+        },
         runner: sched.curr(cpu).map(|task: TaskId| task.0 as Pid + 1),
         queue: stepper.session.queue(cpu),
         throttled_by: throttled_by.map(|group| group.0),

@@ -45,11 +45,17 @@ impl Dl {
     }
 
     /// `wakeup_preempt_dl` (`check_preempt_curr_dl`) against a running task of this class.
-    fn preempts_curr(&self, core: &Core, task: TaskId, curr: TaskId, need_resched: bool) -> (Resched, &'static str) {
+    fn wakeup_preempt_dl(
+        &self,
+        core: &Core,
+        task: TaskId,
+        curr: TaskId,
+        need_resched: bool,
+    ) -> (Resched, &'static str) {
         let equal = self.tasks[task.index()].deadline == self.tasks[curr.index()].deadline;
         if self.dl_entity_preempt(task, curr) {
             (Resched::Full, "earlier deadline")
-        } else if equal && !need_resched && self.makes_room(core, task, curr) {
+        } else if equal && !need_resched && self.check_preempt_equal_dl(core, task, curr) {
             (Resched::Full, "same deadline, and only the running one can go elsewhere")
         } else {
             (Resched::No, "no earlier deadline")
@@ -57,7 +63,7 @@ impl Dl {
     }
 
     /// `check_preempt_equal_dl`.
-    fn makes_room(&self, core: &Core, task: TaskId, curr: TaskId) -> bool {
+    fn check_preempt_equal_dl(&self, core: &Core, task: TaskId, curr: TaskId) -> bool {
         let free = |task: TaskId| !core.is_pinned(task) && self.cpudl_find(core, task, false).is_some();
         task != curr && free(curr) && !free(task)
     }
@@ -65,7 +71,7 @@ impl Dl {
     /// The preemption check of a task that has become runnable other than by a wakeup.
     fn check_preempt(&self, core: &Core, cpu: CpuId, task: TaskId) -> Resched {
         match self.curr(cpu) {
-            Some(curr) => self.preempts_curr(core, task, curr, false).0,
+            Some(curr) => self.wakeup_preempt_dl(core, task, curr, false).0,
             None => Resched::Full,
         }
     }
@@ -145,7 +151,7 @@ impl SchedClass for Dl {
         if let Some(curr) = self.curr(cpu) {
             self.se(curr).dl_yielded = true;
             self.update_curr_dl(core, cpu, now);
-            core.skip_update(cpu, now);
+            core.rq_clock_skip_update(cpu, now);
         }
     }
 
@@ -163,7 +169,7 @@ impl SchedClass for Dl {
             return Resched::No;
         }
         let Some(curr) = self.curr(cpu) else { return core.preempts_lower(cpu, task, now) };
-        let (resched, rule) = self.preempts_curr(core, task, curr, need_resched);
+        let (resched, rule) = self.wakeup_preempt_dl(core, task, curr, need_resched);
         self.explain_preempt(core, cpu, (task, curr), rule, resched, now);
         resched
     }

@@ -10,13 +10,13 @@ use crate::Core;
 pub(super) struct Tree(Vec<(Nanos, TaskId)>);
 
 impl Tree {
-    /// `rb_add_cached`.
+    /// Adds a task (`rb_add_cached`).
     fn add(&mut self, task: TaskId, deadline: Nanos) {
         let at = self.0.partition_point(|(other, _)| *other <= deadline);
         self.0.insert(at, (deadline, task));
     }
 
-    /// `rb_erase_cached`, if the task is in it.
+    /// Removes the task, if it is in it (`rb_erase_cached`).
     fn erase(&mut self, task: TaskId) {
         self.0.retain(|(_, other)| *other != task);
     }
@@ -67,7 +67,7 @@ impl Dl {
         }
     }
 
-    /// `inc_dl_deadline`, `dec_dl_deadline`.
+    /// Reports the earliest deadline of the CPU (`inc_dl_deadline`, `dec_dl_deadline`).
     fn set_earliest(&mut self, cpu: CpuId) {
         match self.rqs[cpu.index()].root.first() {
             Some((deadline, _)) => self.cpudl.set(cpu, deadline),

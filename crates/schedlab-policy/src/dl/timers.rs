@@ -26,7 +26,7 @@ pub(super) struct Timers {
 }
 
 impl Timers {
-    /// `hrtimer_start`.
+    /// Starts the timer, as `hrtimer_start` does.
     pub fn start(&mut self, at: Nanos, timer: Timer) -> Armed {
         self.started += 1;
         self.armed.insert((at, self.started), timer);

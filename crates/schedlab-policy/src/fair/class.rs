@@ -66,7 +66,7 @@ impl FairClass<'_> {
         };
         let queued = |task| self.fair.entity(task).on_rq;
         if resched == Resched::Full && self.fair.curr(cpu).is_none_or(queued) {
-            self.core.skip_update(cpu, now);
+            self.core.rq_clock_skip_update(cpu, now);
         }
         resched
     }
@@ -82,11 +82,11 @@ impl FairClass<'_> {
     /// `dequeue_task_fair`.
     #[inline(always)]
     fn dequeue_task(&mut self, cpu: CpuId, task: TaskId, flags: Dequeue, now: Nanos) -> bool {
-        let before = self.core.rqs[cpu.index()].only_sched_idle();
+        let before = self.core.rqs[cpu.index()].sched_idle_rq();
         let gone = self.fair.dequeue_task(cpu, task, flags, now);
         self.swqueue_remove_task(task);
         self.sync(cpu);
-        if flags.sleep && !before && self.core.idle.is_usable(cpu) && self.core.rqs[cpu.index()].only_sched_idle() {
+        if flags.sleep && !before && self.core.idle.is_usable(cpu) && self.core.rqs[cpu.index()].sched_idle_rq() {
             // Pull something better soon.
             self.core.rqs[cpu.index()].next_balance = self.core.jiffies(now);
         }
@@ -157,7 +157,7 @@ impl SchedClass for Fair {
     fn yield_to_task(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, now: Nanos) -> bool {
         let yields = Fair::yield_to_task(self, cpu, task, now);
         if yields && self.rq(cpu).h_nr_running > 1 {
-            core.skip_update(cpu, now);
+            core.rq_clock_skip_update(cpu, now);
         }
         yields
     }
@@ -165,7 +165,7 @@ impl SchedClass for Fair {
     fn yield_task(&mut self, core: &mut Core, cpu: CpuId, now: Nanos) {
         Fair::yield_task(self, cpu, now);
         if self.rq(cpu).h_nr_running > 1 {
-            core.skip_update(cpu, now);
+            core.rq_clock_skip_update(cpu, now);
         }
     }
 

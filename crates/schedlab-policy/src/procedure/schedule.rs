@@ -54,7 +54,7 @@ pub fn try_to_block_task(driver: &mut impl Driver, cpu: CpuId, leaving: Leaving,
 fn cpu_stopper(driver: &mut impl Driver, cpu: CpuId, migrate: Option<(TaskId, CpuId)>) -> Nanos {
     if let Some((task, to)) = migrate {
         let now = driver.clock_task(cpu);
-        let resched = driver.sched().move_task(task, to, now);
+        let resched = driver.sched().move_queued_task(task, to, now);
         driver.effect(Effect::Migrate { task, from: cpu, to });
         driver.effect(Effect::Resched { cpu: to, resched });
     }

@@ -34,9 +34,9 @@ scheduler! {
     trait Scheduler
 
     required {
-        /// `task_cpu`.
+        /// The CPU of the task (`task_cpu`).
         fn cpu_of(self, task: TaskId) -> CpuId;
-        /// `ttwu_runnable`: see [`Sched::requeue_delayed`].
+        /// What `ttwu_runnable` does with a task that is still queued: see [`Sched::requeue_delayed`].
         fn requeue_delayed(self, task: TaskId, now: Nanos) -> bool;
         /// `select_task_rq`: see [`Sched::select_task_rq`].
         fn select_task_rq(self, task: TaskId, waker_cpu: CpuId, kind: WakeKind, now: Nanos) -> Selection;
@@ -70,7 +70,7 @@ scheduler! {
             false
         }
         /// `__ttwu_queue_wakelist`; whether the list was empty.
-        fn ttwu_queue_wakelist(self, task: TaskId, cpu: CpuId, sync: bool) -> bool {
+        fn __ttwu_queue_wakelist(self, task: TaskId, cpu: CpuId, sync: bool) -> bool {
             false
         }
         /// The tasks on the CPU's wakelist, with the waker's sync hint.
@@ -109,8 +109,8 @@ scheduler! {
         fn active_balance_pending(self, cpu: CpuId) -> bool {
             false
         }
-        /// `move_task` by the stopper: see [`Sched::move_task`].
-        fn move_task(self, task: TaskId, to: CpuId, now: Nanos) -> Resched {
+        /// `move_queued_task` by the stopper: see [`Sched::move_queued_task`].
+        fn move_queued_task(self, task: TaskId, to: CpuId, now: Nanos) -> Resched {
             Resched::No
         }
         /// `active_load_balance_cpu_stop`.

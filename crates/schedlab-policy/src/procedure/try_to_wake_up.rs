@@ -21,7 +21,7 @@ pub fn try_to_wake_up(driver: &mut impl Driver, wakeup: Wakeup) {
     }
     let cpu = driver.sched().cpu_of(task);
     if driver.sched().ttwu_queue_cond(task, waker_cpu, cpu, true) {
-        queue_on_wakelist(driver, wakeup, cpu);
+        ttwu_queue_wakelist(driver, wakeup, cpu);
     } else {
         driver.effect(Effect::WaitOnCpu { wakeup, cpu });
     }
@@ -46,7 +46,7 @@ pub fn wake_off_cpu(driver: &mut impl Driver, wakeup: Wakeup) {
 pub fn ttwu_queue(driver: &mut impl Driver, wakeup: Wakeup, cpu: CpuId) {
     let Wakeup { task, waker_cpu, sync, .. } = wakeup;
     if driver.sched().ttwu_queue_cond(task, waker_cpu, cpu, false) {
-        return queue_on_wakelist(driver, wakeup, cpu);
+        return ttwu_queue_wakelist(driver, wakeup, cpu);
     }
     let kind = WakeKind::Wakeup { sync };
     activate_task(driver, task, cpu, kind);
@@ -71,7 +71,7 @@ fn select(driver: &mut impl Driver, wakeup: Wakeup, kind: WakeKind) -> CpuId {
 
 /// `ttwu_queue_wakelist`.
 #[inline(always)]
-fn queue_on_wakelist(driver: &mut impl Driver, wakeup: Wakeup, cpu: CpuId) {
-    let first = driver.sched().ttwu_queue_wakelist(wakeup.task, cpu, wakeup.sync);
+fn ttwu_queue_wakelist(driver: &mut impl Driver, wakeup: Wakeup, cpu: CpuId) {
+    let first = driver.sched().__ttwu_queue_wakelist(wakeup.task, cpu, wakeup.sync);
     driver.effect(Effect::WakelistQueued { task: wakeup.task, cpu, first });
 }

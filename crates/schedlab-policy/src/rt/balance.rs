@@ -108,9 +108,9 @@ impl Rt {
         now: Nanos,
         moves: &mut Moves,
     ) {
-        self.dequeue(core, from, task, now);
+        self.dequeue_task_rt(core, from, task, now);
         core.set_task_cpu(task, to);
-        self.enqueue(core, to, task, false, now);
+        self.enqueue_task_rt(core, to, task, false, now);
         moves.moved.push((task, from));
     }
 

@@ -17,13 +17,13 @@ impl Rt {
     }
 
     /// `enqueue_task_rt`.
-    pub(super) fn enqueue(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, head: bool, now: Nanos) {
+    pub(super) fn enqueue_task_rt(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, head: bool, now: Nanos) {
         self.enqueue_rt_entity(cpu, task, head, now);
         self.sync(core, cpu);
     }
 
     /// `dequeue_task_rt`.
-    pub(super) fn dequeue(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, now: Nanos) {
+    pub(super) fn dequeue_task_rt(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, now: Nanos) {
         self.update_curr_rt(cpu, now);
         self.dequeue_rt_entity(cpu, task);
         self.sync(core, cpu);
@@ -36,7 +36,7 @@ impl Rt {
     }
 
     /// `wakeup_preempt_rt` (`check_preempt_curr_rt`) against a running task of this class.
-    fn preempts_curr(
+    fn wakeup_preempt_rt(
         &mut self,
         core: &Core,
         cpu: CpuId,
@@ -82,11 +82,11 @@ impl SchedClass for Rt {
     }
 
     fn enqueue_task(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, _: Enqueue, now: Nanos) {
-        self.enqueue(core, cpu, task, false, now);
+        self.enqueue_task_rt(core, cpu, task, false, now);
     }
 
     fn dequeue_task(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, flags: Dequeue, now: Nanos) -> bool {
-        self.dequeue(core, cpu, task, now);
+        self.dequeue_task_rt(core, cpu, task, now);
         if flags.sleep {
             self.note_limit(core, cpu, Resched::No, now);
         }
@@ -109,7 +109,7 @@ impl SchedClass for Rt {
         now: Nanos,
     ) -> Resched {
         let Some(curr) = self.curr(cpu) else { return core.preempts_lower(cpu, task, now) };
-        let (resched, rule) = self.preempts_curr(core, cpu, task, curr, need_resched);
+        let (resched, rule) = self.wakeup_preempt_rt(core, cpu, task, curr, need_resched);
         core.explain_preempt(cpu, task, (Class::RealTime, rule), resched, now);
         resched
     }
@@ -134,11 +134,11 @@ impl SchedClass for Rt {
     }
 
     fn pick_task(&mut self, _: &mut Core, cpu: CpuId, _: Nanos) -> Option<TaskId> {
-        self.pick(cpu)
+        self.pick_task_rt(cpu)
     }
 
     fn pick_next_task(&mut self, core: &mut Core, cpu: CpuId, now: Nanos) -> Option<TaskId> {
-        let next = self.pick(cpu);
+        let next = self.pick_task_rt(cpu);
         self.set_curr(core, cpu, next, now);
         self.sync(core, cpu);
         if let Some(next) = next {
@@ -207,12 +207,12 @@ impl SchedClass for Rt {
         let (cpu, queued, old) = (core.cpu_of(task), self.on_rq(task), self.prio(task));
         let prio = attr.rt.map_or(MAX_RT_PRIO, super::RtPolicy::prio);
         if queued {
-            self.dequeue(core, cpu, task, now);
+            self.dequeue_task_rt(core, cpu, task, now);
         }
         self.set_policy(task, attr.rt);
         if queued {
             // A task that gives up priority goes to the head of its new list.
-            self.enqueue(core, cpu, task, prio > old, now);
+            self.enqueue_task_rt(core, cpu, task, prio > old, now);
         }
         let outranked = self.curr(cpu) == Some(task) && prio > self.highest_prio(cpu);
         if outranked || queued && self.outranks(task, cpu) {
@@ -230,7 +230,7 @@ impl SchedClass for Rt {
         self.start_server(cpu, queued, now);
     }
 
-    fn server_update(&mut self, core: &mut Core, cpu: CpuId, runs: bool, record: bool, now: Nanos) -> Resched {
+    fn dl_server_update(&mut self, core: &mut Core, cpu: CpuId, runs: bool, record: bool, now: Nanos) -> Resched {
         let resched = self.update_server(cpu, runs, now);
         if record {
             self.note_limit(core, cpu, resched, now);

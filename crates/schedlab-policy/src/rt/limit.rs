@@ -1,7 +1,7 @@
 //! What leaves time for others: RT throttling (up to 6.11), or the fair class's deadline server (6.12 and later).
 //!
 //! Throttling (`sched_rt_runtime_exceeded`, `do_sched_rt_period_timer`): a CPU's class that has run for more than
-//! `sched_rt_runtime_us` rests until the end of the period, even if no other task wants to run. RT_RUNTIME_SHARE lets it
+//! `sched_rt_runtime_us` rests until the end of the period, even if no other task is runnable. RT_RUNTIME_SHARE lets it
 //! borrow what other CPUs did not use.
 //!
 //! Deadline server (`dl_server_start`, `update_curr_dl_se`, `dl_server_timer`, kernel/sched/deadline.c 6.12.0): 50 ms of
@@ -58,7 +58,7 @@ impl FairServer {
     }
 
     /// `replenish_dl_new_period`.
-    fn new_period(&mut self, now: Nanos) {
+    fn replenish_dl_new_period(&mut self, now: Nanos) {
         self.deadline = now + SERVER_PERIOD;
         self.runtime = SERVER_RUNTIME;
         if self.running {
@@ -76,7 +76,7 @@ impl FairServer {
     }
 
     /// `dl_server_start`.
-    fn start(&mut self, now: Nanos) {
+    fn dl_server_start(&mut self, now: Nanos) {
         self.started = true;
         // dl_entity_overflow: what is left would be more than its share of the time to the deadline.
         let left = self.deadline.saturating_sub(now);
@@ -84,7 +84,7 @@ impl FairServer {
         // At time 0 of a run the machine has been up for long: the deadline of a server that never ran has passed.
         let never = self.deadline == 0;
         if never || self.deadline < now || over {
-            self.new_period(now);
+            self.replenish_dl_new_period(now);
         } else if self.running {
             (self.active, self.armed, self.timer) = (true, false, None);
         } else {
@@ -93,12 +93,12 @@ impl FairServer {
     }
 
     /// `dl_server_stop`.
-    fn stop(&mut self) {
+    fn dl_server_stop(&mut self) {
         (self.started, self.active, self.armed, self.timer) = (false, false, false, None);
     }
 
-    /// `update_curr_dl_se`. Whether it has to give the CPU back.
-    fn charge(&mut self, delta: Nanos, now: Nanos) -> bool {
+    /// `update_curr_dl_se`. Whether the server has to give up the CPU.
+    fn update_curr_dl_se(&mut self, delta: Nanos, now: Nanos) -> bool {
         if !self.started {
             return false;
         }
@@ -108,19 +108,19 @@ impl FairServer {
         }
         if !self.active {
             self.running = false;
-            self.new_period(now);
+            self.replenish_dl_new_period(now);
             return false;
         }
         self.active = false;
         self.timer = Some(self.deadline);
         if self.deadline <= now {
-            self.expire(now);
+            self.dl_server_timer(now);
         }
         !self.active
     }
 
-    /// `dl_server_timer`. Whether it now goes before everybody else.
-    fn expire(&mut self, now: Nanos) -> bool {
+    /// `dl_server_timer`. Whether the server now precedes all other classes.
+    fn dl_server_timer(&mut self, now: Nanos) -> bool {
         self.timer = None;
         if self.armed {
             let laxity = self.deadline.saturating_sub(self.runtime.max(0) as Nanos);
@@ -164,7 +164,7 @@ impl Rt {
             return rq.throttled;
         }
         if self.share {
-            self.borrow_runtime(cpu);
+            self.do_balance_runtime(cpu);
         }
         let rq = &mut self.rqs[cpu.index()];
         rq.throttled = rq.rt_time > rq.rt_runtime && rq.rt_runtime < self.period.length;
@@ -172,7 +172,7 @@ impl Rt {
     }
 
     /// `do_balance_runtime`: takes each other CPU's spare time by one n-th.
-    fn borrow_runtime(&mut self, cpu: CpuId) {
+    fn do_balance_runtime(&mut self, cpu: CpuId) {
         let (n, period) = (self.rqs.len() as u64, self.period.length);
         for other in (0..self.rqs.len()).filter(|other| *other != cpu.index()) {
             let spare = self.rqs[other].rt_runtime.saturating_sub(self.rqs[other].rt_time) / n;
@@ -190,8 +190,8 @@ impl Rt {
         let server = &mut self.rqs[cpu.index()].server;
         if self.limit == RtLimit::FairServer && any != server.started {
             match any {
-                true => server.start(now),
-                false => server.stop(),
+                true => server.dl_server_start(now),
+                false => server.dl_server_stop(),
             }
         }
     }
@@ -200,7 +200,7 @@ impl Rt {
     pub(super) fn update_server(&mut self, cpu: CpuId, runs: bool, now: Nanos) -> Resched {
         let server = &mut self.rqs[cpu.index()].server;
         let since = std::mem::replace(&mut server.since, runs.then_some(now));
-        let over = since.is_some_and(|since| server.charge(now - since, now));
+        let over = since.is_some_and(|since| server.update_curr_dl_se(now - since, now));
         if over {
             Resched::Full
         } else {
@@ -241,17 +241,17 @@ impl Rt {
     /// `sched_rt_period_timer` and `dl_server_timer`: the CPUs to be rescheduled are added to `resched`.
     pub(super) fn limit_timer_expired(&mut self, now: Nanos, resched: &mut Vec<(CpuId, Resched)>) {
         if self.period.expires.is_some_and(|at| at <= now) {
-            self.new_rt_period(now, resched);
+            self.do_sched_rt_period_timer(now, resched);
         }
         for (index, rq) in self.rqs.iter_mut().enumerate() {
-            if rq.server.timer.is_some_and(|at| at <= now) && rq.server.expire(now) {
+            if rq.server.timer.is_some_and(|at| at <= now) && rq.server.dl_server_timer(now) {
                 resched.push((CpuId(index as u32), Resched::Full));
             }
         }
     }
 
     /// `do_sched_rt_period_timer`.
-    fn new_rt_period(&mut self, now: Nanos, resched: &mut Vec<(CpuId, Resched)>) {
+    fn do_sched_rt_period_timer(&mut self, now: Nanos, resched: &mut Vec<(CpuId, Resched)>) {
         for cpu in (0..self.rqs.len() as u32).map(CpuId) {
             self.update_curr_rt(cpu, now);
         }
@@ -260,7 +260,7 @@ impl Rt {
         let mut idle = true;
         for index in 0..self.rqs.len() {
             if self.share && self.rqs[index].throttled {
-                self.borrow_runtime(CpuId(index as u32));
+                self.do_balance_runtime(CpuId(index as u32));
             }
             let rq = &mut self.rqs[index];
             if !self.share {

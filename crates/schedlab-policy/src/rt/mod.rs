@@ -197,7 +197,7 @@ impl Rt {
     }
 
     /// `pick_task_rt`: the first task of the best priority; none while the class is throttled.
-    fn pick(&self, cpu: CpuId) -> Option<TaskId> {
+    fn pick_task_rt(&self, cpu: CpuId) -> Option<TaskId> {
         let rq = &self.rqs[cpu.index()];
         if rq.throttled {
             None

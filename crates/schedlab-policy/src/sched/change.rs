@@ -16,7 +16,7 @@ use crate::{FairPolicy, Resched};
 
 impl<L: ClassList> Sched<L> {
     /// `set_user_nice`. Here and below, the returned [`Resched`] is for the task's CPU.
-    pub fn set_nice(&mut self, task: TaskId, nice: i8, now: Nanos) -> Resched {
+    pub fn set_user_nice(&mut self, task: TaskId, nice: i8, now: Nanos) -> Resched {
         self.core.tasks[task.index()].attr.nice = nice.clamp(-20, 19);
         self.every_class().reweight_task(task, nice, now)
     }
@@ -24,7 +24,7 @@ impl<L: ClassList> Sched<L> {
     /// `sched_setscheduler` to a policy of the fair class.
     pub fn set_policy(&mut self, task: TaskId, policy: FairPolicy, now: Nanos) -> Resched {
         let attr = TaskAttr { policy, rt: None, dl: None, other: None, ..self.core.attr(task).clone() };
-        let resched = self.set_scheduler(task, attr, now);
+        let resched = self.__sched_setscheduler(task, attr, now);
         // Whether the CPU has only SCHED_IDLE tasks may have changed although its number of tasks has not.
         self.core.refresh_idle(self.cpu_of(task));
         resched
@@ -33,17 +33,17 @@ impl<L: ClassList> Sched<L> {
     /// `sched_setscheduler` to a policy of the real-time class.
     pub fn set_rt_policy(&mut self, task: TaskId, policy: RtPolicy, now: Nanos) -> Resched {
         let attr = TaskAttr { rt: Some(policy), dl: None, other: None, ..self.core.attr(task).clone() };
-        self.set_scheduler(task, attr, now)
+        self.__sched_setscheduler(task, attr, now)
     }
 
     /// `sched_setattr` to SCHED_DEADLINE. The task has been admitted ([`Dl::sched_dl_overflow`](crate::dl::Dl::sched_dl_overflow)).
     pub fn set_dl_policy(&mut self, task: TaskId, policy: DlPolicy, now: Nanos) -> Resched {
         let attr = TaskAttr { rt: None, dl: Some(policy), other: None, ..self.core.attr(task).clone() };
-        self.set_scheduler(task, attr, now)
+        self.__sched_setscheduler(task, attr, now)
     }
 
     /// `__sched_setscheduler`: sets the policies of `attr` and the class that they belong to.
-    pub fn set_scheduler(&mut self, task: TaskId, attr: TaskAttr, now: Nanos) -> Resched {
+    pub fn __sched_setscheduler(&mut self, task: TaskId, attr: TaskAttr, now: Nanos) -> Resched {
         let (old, class) = (self.core.class_of(task), self.class_for(&attr));
         let before = std::mem::replace(&mut self.core.tasks[task.index()].attr, attr.clone());
         let resched = if old == class {
@@ -91,12 +91,12 @@ impl<L: ClassList> Sched<L> {
     }
 
     /// `sched_move_task`: moves the task to another task group, which its future children inherit.
-    pub fn move_to_group(&mut self, task: TaskId, group: GroupId, now: Nanos) -> Resched {
+    pub fn sched_move_task(&mut self, task: TaskId, group: GroupId, now: Nanos) -> Resched {
         self.core.tasks[task.index()].attr.group = group;
         self.every_class().task_change_group(task, group, now)
     }
 
-    /// `sched_setaffinity`. `Some(cpu)`: the task is queued or running where it no longer may; the caller moves it
+    /// Sets the affinity, as `sched_setaffinity` does. `Some(cpu)`: the task is queued or running where it no longer may; the caller moves it
     /// there with [`Sched::move_task`] (the kernel's stopper). A set without any CPU of the machine changes nothing.
     pub fn set_affinity(&mut self, task: TaskId, affinity: Option<CpuMask>, now: Nanos) -> Option<CpuId> {
         let all = *self.core.topology.all();
@@ -112,12 +112,12 @@ impl<L: ClassList> Sched<L> {
         if wanted.has(self.cpu_of(task)) || !self.on_rq(task) {
             return None;
         }
-        self.core.any_and_distribute(&wanted)
+        self.core.cpumask_any_and_distribute(&wanted)
     }
 
     /// `move_queued_task`: moves a queued task. A running task is taken off its CPU first, and the caller then picks on the
     /// old CPU. [`Resched`] is for the new CPU.
-    pub fn move_task(&mut self, task: TaskId, cpu: CpuId, now: Nanos) -> Resched {
+    pub fn move_queued_task(&mut self, task: TaskId, cpu: CpuId, now: Nanos) -> Resched {
         let from = self.cpu_of(task);
         if from == cpu || !self.on_rq(task) {
             return Resched::No;

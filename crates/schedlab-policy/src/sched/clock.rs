@@ -46,7 +46,7 @@ impl<L: ClassList> Sched<L> {
 
 impl Core {
     /// `rq_clock_skip_update`, right after an update.
-    pub fn skip_update(&mut self, cpu: CpuId, now: Nanos) {
+    pub fn rq_clock_skip_update(&mut self, cpu: CpuId, now: Nanos) {
         self.rqs[cpu.index()].skip = Some(now);
     }
 }

@@ -233,7 +233,7 @@ impl Core {
         self.rqs[cpu.index()].nr_running
     }
 
-    /// `idle_cpu`: the idle task runs, nothing is queued, nothing is on its wakelist.
+    /// Whether `idle_cpu` holds: the idle task runs, nothing is queued, nothing is on its wakelist.
     #[inline]
     #[must_use]
     pub fn is_idle(&self, cpu: CpuId) -> bool {
@@ -264,7 +264,7 @@ impl Core {
     /// `available_idle_cpu`: idle and, in a guest, its vCPU not preempted.
     #[inline]
     #[must_use]
-    pub fn available_idle(&self, cpu: CpuId) -> bool {
+    pub fn available_idle_cpu(&self, cpu: CpuId) -> bool {
         self.idle.is_idle(cpu)
     }
 
@@ -310,7 +310,7 @@ impl Core {
         self.vcpu_preempted.has(cpu) && self.rqs[cpu.index()].is_idle()
     }
 
-    /// `add_nr_running`, `sub_nr_running`: sets the number of runnable tasks of a class on the CPU.
+    /// Sets the number of runnable tasks of a class on the CPU (`add_nr_running`, `sub_nr_running`).
     #[inline(never)]
     pub fn set_nr_running(&mut self, cpu: CpuId, class: ClassId, nr_running: u32) {
         let rq = &mut self.rqs[cpu.index()];
@@ -426,7 +426,7 @@ impl Core {
     pub(crate) fn refresh_idle(&mut self, cpu: CpuId) {
         let rq = &self.rqs[cpu.index()];
         let idle = rq.is_idle() && !self.vcpu_preempted.has(cpu);
-        let usable = idle || (self.rules.sched_idle_cpu != SchedIdleCpu::Unknown && rq.only_sched_idle());
+        let usable = idle || (self.rules.sched_idle_cpu != SchedIdleCpu::Unknown && rq.sched_idle_rq());
         self.idle.set(cpu, idle, usable);
     }
 
@@ -457,7 +457,7 @@ impl Core {
     }
 
     /// `cpumask_any_and_distribute`: the next CPU after the one returned last.
-    pub(crate) fn any_and_distribute(&mut self, wanted: &CpuMask) -> Option<CpuId> {
+    pub(crate) fn cpumask_any_and_distribute(&mut self, wanted: &CpuMask) -> Option<CpuId> {
         let next = wanted.next_from(self.distributed).or_else(|| wanted.lowest())?;
         self.distributed = next.index() + 1;
         Some(next)
@@ -476,14 +476,14 @@ impl Core {
                 return Some(this);
             }
             let near = wanted.and(span);
-            if let Some(cpu) = self.any_and_distribute(&near) {
+            if let Some(cpu) = self.cpumask_any_and_distribute(&near) {
                 return Some(cpu);
             }
         }
         if wanted.has(this) {
             return Some(this);
         }
-        self.any_and_distribute(wanted)
+        self.cpumask_any_and_distribute(wanted)
     }
 }
 
@@ -499,7 +499,7 @@ mod tests {
             let topology = Arc::new(Topology::regular(1, 1, 4, 1, true).unwrap());
             let mut sched = Sched::new(KernelConfig::new(Version::find("6.12.107").unwrap(), 4, 250), topology);
             sched.set_ties(Ties::new(draw, 1));
-            sched.core.any_and_distribute(&CpuMask::first(4)).unwrap()
+            sched.core.cpumask_any_and_distribute(&CpuMask::first(4)).unwrap()
         };
         assert_eq!(first(None), CpuId(0));
         assert_eq!((0..50).map(|draw| first(Some(draw))).collect::<BTreeSet<_>>().len(), 4);

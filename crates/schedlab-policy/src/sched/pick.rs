@@ -179,7 +179,7 @@ impl EachClass for Serving<'_> {
             }
             Serve::Update { record } => {
                 let runs = self.core.lower_runs(cpu, id);
-                self.out = self.out.max(class.server_update(self.core, cpu, runs, record, now));
+                self.out = self.out.max(class.dl_server_update(self.core, cpu, runs, record, now));
             }
         }
         ControlFlow::Continue(())

@@ -102,7 +102,7 @@ impl Rq {
         }
     }
 
-    /// `idle_cpu`: the idle task runs, nothing is queued, nothing is on the wakelist.
+    /// Whether `idle_cpu` holds: the idle task runs, nothing is queued, nothing is on the wakelist.
     #[inline]
     pub fn is_idle(&self) -> bool {
         self.idle && self.nr_running == 0 && !self.ttwu_pending
@@ -110,7 +110,7 @@ impl Rq {
 
     /// `sched_idle_rq`: it has SCHED_IDLE tasks and no others.
     #[inline]
-    pub fn only_sched_idle(&self) -> bool {
+    pub fn sched_idle_rq(&self) -> bool {
         self.nr_running > 0 && self.sched_idle == self.nr_running
     }
 

@@ -182,7 +182,7 @@ impl Tested {
 
     /// `available_idle_cpu` of a CPU: a hypercall, where only the host knows.
     #[inline]
-    pub(crate) fn available_idle(&mut self, cpu: CpuId) {
+    pub(crate) fn available_idle_cpu(&mut self, cpu: CpuId) {
         if let Some((cpus, count)) = &mut self.asks {
             *count += u32::from(cpus.has(cpu));
         }
@@ -237,7 +237,7 @@ impl Tested {
     /// The search has tested whether this CPU is available.
     #[inline]
     pub fn add(&mut self, topology: &Topology, cpu: CpuId) {
-        self.available_idle(cpu);
+        self.available_idle_cpu(cpu);
         self.add_load(topology, cpu);
     }
 

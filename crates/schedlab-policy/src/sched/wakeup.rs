@@ -12,7 +12,7 @@ use crate::Resched;
 impl<L: ClassList> Sched<L> {
     /// `__ttwu_queue_wakelist`: the CPU enqueues the task itself, and until then does not count as idle
     /// (`rq.ttwu_pending`). Returns whether the list was empty.
-    pub(crate) fn ttwu_queue_wakelist(&mut self, task: TaskId, cpu: CpuId, sync: bool) -> bool {
+    pub(crate) fn __ttwu_queue_wakelist(&mut self, task: TaskId, cpu: CpuId, sync: bool) -> bool {
         let rq = &mut self.core.rqs[cpu.index()];
         let first = rq.wakelist.is_empty();
         rq.wakelist.push((task, sync));
@@ -85,7 +85,7 @@ impl<L: ClassList> Sched<L> {
         }
     }
 
-    /// `ttwu_runnable`: true if the task was still queued (its dequeue was delayed) and is now runnable in place. In
+    /// What `ttwu_runnable` does with a task that is still queued, because its dequeue was delayed: it is runnable in place. Whether it was. In
     /// that case no CPU is selected, and [`Sched::wakeup_preempt`] follows unless the task is running.
     #[inline]
     pub fn requeue_delayed(&mut self, task: TaskId, now: Nanos) -> bool {
@@ -119,7 +119,7 @@ impl<L: ClassList> Sched<L> {
         };
         let full = need_resched || resched == Resched::Full;
         if full && self.core.curr(cpu).is_none_or(|curr| self.on_rq(curr)) {
-            self.core.skip_update(cpu, now);
+            self.core.rq_clock_skip_update(cpu, now);
         }
         self.complete_views();
         resched

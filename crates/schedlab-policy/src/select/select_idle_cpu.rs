@@ -245,7 +245,7 @@ fn count_window((map, topology): (&IdleMap, &Topology), llc: LlcId, start: usize
     let from = tested.from;
     let cpus = &map.llc(llc).cpus;
     if tested.asks_host() {
-        (0..count).for_each(|step| tested.available_idle(cpus[(start + step) % cpus.len()]));
+        (0..count).for_each(|step| tested.available_idle_cpu(cpus[(start + step) % cpus.len()]));
     }
     if map.llc_of(from) != llc {
         let distance = topology.distance(from, cpus[0]);

@@ -54,9 +54,9 @@ impl FairClass<'_> {
         tested: &mut Tested,
     ) -> Option<(CpuId, SelectRule, &'static str)> {
         let share = self.core.topology.share_llc(this, prev);
-        if share && self.core.available_idle(this) {
-            tested.available_idle(prev);
-            return Some(match self.core.available_idle(prev) {
+        if share && self.core.available_idle_cpu(this) {
+            tested.available_idle_cpu(prev);
+            return Some(match self.core.available_idle_cpu(prev) {
                 true => (prev, SelectRule::BothIdle, "idle as the waker's: target"),
                 false => (this, SelectRule::ThisIdle, "idle: target"),
             });
@@ -65,9 +65,9 @@ impl FairClass<'_> {
             return Some((this, SelectRule::Sync, "its only task is about to sleep: target"));
         }
         if self.core.rules.affine_prev_idle {
-            tested.available_idle(prev);
+            tested.available_idle_cpu(prev);
         }
-        let prev_idle = self.core.rules.affine_prev_idle && self.core.available_idle(prev);
+        let prev_idle = self.core.rules.affine_prev_idle && self.core.available_idle_cpu(prev);
         prev_idle.then_some((prev, SelectRule::PrevIdleAffine, "idle: target"))
     }
 

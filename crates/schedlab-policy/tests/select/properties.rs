@@ -133,7 +133,7 @@ impl Traffic {
             Op::Fork { cpu } => {
                 let cpu = self.cpu(cpu);
                 if let Some(parent) = self.lab.sched.curr(cpu) {
-                    let (child, _) = self.lab.sched.fork(parent, self.lab.now);
+                    let (child, _) = self.lab.sched.sched_fork(parent, self.lab.now);
                     self.start(child, cpu);
                 }
             }
@@ -181,7 +181,7 @@ impl Traffic {
             }
             Op::Nice { task: index, nice } => {
                 if let Some(at) = task(index, &self.tasks) {
-                    self.lab.sched.set_nice(self.tasks[at].0, nice, self.lab.now);
+                    self.lab.sched.set_user_nice(self.tasks[at].0, nice, self.lab.now);
                 }
             }
             Op::Policy { task: index, idle } => {
@@ -195,7 +195,7 @@ impl Traffic {
     }
 
     fn go(&mut self, task: TaskId, from: CpuId, dest: CpuId) {
-        self.lab.sched.move_task(task, dest, self.lab.now);
+        self.lab.sched.move_queued_task(task, dest, self.lab.now);
         for cpu in [from, dest] {
             self.lab.schedule(cpu);
         }

@@ -231,7 +231,7 @@ fn a_new_task_leaves_its_node() {
             let mut lab = Lab::new(version, (2, 1, 8, 1));
             (0..running).for_each(|cpu| _ = lab.running(cpu));
             let parent = lab.sched.curr(CpuId(0)).expect("it runs");
-            let (child, _) = lab.sched.fork(parent, lab.now);
+            let (child, _) = lab.sched.sched_fork(parent, lab.now);
             let cpu = lab.select(child, 0, WakeKind::Fork).cpu.0;
             assert_eq!(cpu >= 8, other_node, "{version} with {running}: CPU {cpu}");
         }

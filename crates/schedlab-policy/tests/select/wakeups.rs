@@ -231,7 +231,7 @@ fn fork_goes_to_the_idlest_group_of_each_level() {
     }
     lab.running(4);
     let parent = lab.sched.curr(CpuId(0)).expect("it runs");
-    let (child, _) = lab.sched.fork(parent, lab.now);
+    let (child, _) = lab.sched.sched_fork(parent, lab.now);
     assert_eq!(lab.sched.cpu_of(child), CpuId(0));
     let selection = lab.select(child, 0, WakeKind::Fork);
     assert!((6..8).contains(&selection.cpu.0), "{selection:?}");
@@ -243,7 +243,7 @@ fn fork_stays_near_while_the_node_is_nearly_empty() {
     let mut lab = Lab::new("6.12.0", (2, 1, 16, 1));
     lab.running(0);
     let parent = lab.sched.curr(CpuId(0)).expect("it runs");
-    let (child, _) = lab.sched.fork(parent, lab.now);
+    let (child, _) = lab.sched.sched_fork(parent, lab.now);
     let cpu = lab.select(child, 0, WakeKind::Fork).cpu;
     assert!((1..16).contains(&cpu.0), "left its node for {cpu}");
 }
@@ -340,7 +340,7 @@ fn affinity_changes_name_a_destination_only_for_queued_tasks() {
     assert_eq!(lab.sched.set_affinity(runner, to("0,3"), lab.now), None);
     assert_eq!(lab.sched.set_affinity(runner, to("900"), lab.now), None, "no such CPU: refused");
     let dest = lab.sched.set_affinity(runner, to("2-3"), lab.now).expect("it must go");
-    lab.sched.move_task(runner, dest, lab.now);
+    lab.sched.move_queued_task(runner, dest, lab.now);
     assert_eq!((lab.sched.curr(CpuId(0)), lab.sched.cpu_of(runner)), (None, dest));
     assert_eq!((lab.schedule(CpuId(0)), lab.schedule(dest)), (None, Some(runner)));
 }

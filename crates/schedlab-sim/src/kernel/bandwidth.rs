@@ -25,7 +25,7 @@ fn arm<S: Sink>(run: &mut Run<S>, kernel: &Kernel) {
     }
 }
 
-/// `sched_cfs_period_timer`, `sched_cfs_slack_timer`. The timers themselves cost nothing.
+/// The timers of quotas (`sched_cfs_period_timer`, `sched_cfs_slack_timer`), which themselves cost nothing.
 pub fn on_bandwidth<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel) {
     for cpu in kernel.sched.bandwidth_timers(run.now) {
         resched_curr(run, machine, kernel, cpu, Resched::Full, cpu);

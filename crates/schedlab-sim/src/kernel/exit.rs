@@ -32,7 +32,7 @@ pub fn do_exit<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Ke
     kernel.competitors_changed(cpu, now);
     if kernel.cgroups.is_autogroup(kernel.sched.fair.group_of(task)) {
         // sched_autogroup_exit_task: the rest of the exit runs in the root group.
-        kernel.sched.move_to_group(task, GroupId::ROOT, kernel.clock_task(cpu, now));
+        kernel.sched.sched_move_task(task, GroupId::ROOT, kernel.clock_task(cpu, now));
     }
     begin_block(run, machine, kernel, cpu, Leaving::Exits);
 }

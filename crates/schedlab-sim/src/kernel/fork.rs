@@ -84,7 +84,7 @@ pub fn kernel_clone<S: Sink>(
     parent: TaskId,
     child: Child,
 ) -> Handle {
-    let (id, resched) = kernel.sched.fork(parent, kernel.clock_task(cpu, run.now));
+    let (id, resched) = kernel.sched.sched_fork(parent, kernel.clock_task(cpu, run.now));
     let mut task = new_task(kernel, id, child.seed);
     let p = &mut kernel.tasks[parent.index()];
     p.children += 1;

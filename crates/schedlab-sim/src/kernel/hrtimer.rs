@@ -12,7 +12,7 @@ use super::wake::try_to_wake_up;
 use crate::machine::Machine;
 use crate::run::{Run, Source};
 
-/// `schedule_hrtimeout_range`: a timer of the task on the CPU, which may fire from `soft` on and must by `soft` + the task's
+/// Starts a timer of the task on the CPU (`schedule_hrtimeout_range`), which may fire from `soft` on and must by `soft` + the task's
 /// timer slack. Real-time tasks have no slack. With a slack of [`DEFERRABLE`] it fires at a tick of the CPU and wakes no idle one.
 pub fn start_timer<S: Sink>(
     run: &mut Run<S>,
@@ -56,7 +56,7 @@ pub fn cancel_timer<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &m
 }
 
 /// `__hrtimer_run_queues`: in order of their latest time, every timer whose earliest time has come.
-pub fn hrtimer_run_queues<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
+pub fn __hrtimer_run_queues<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
     while let Some(Reverse(timer)) = kernel.cpus[cpu.index()].hrtimers.peek().copied() {
         if timer.soft > run.now {
             break;
@@ -67,7 +67,7 @@ pub fn hrtimer_run_queues<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kern
     program(run, machine, kernel, cpu);
 }
 
-/// `run_timer_softirq`, after the tick: the deferrable timers that are due.
+/// Runs the deferrable timers that are due, after the tick (`run_timer_softirq`).
 #[inline]
 pub fn run_deferrable_timers<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
     while let Some(Reverse(timer)) = kernel.cpus[cpu.index()].deferrable.peek().copied() {

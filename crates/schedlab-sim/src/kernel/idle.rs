@@ -21,7 +21,7 @@ pub fn switch_to_idle<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: 
     core_changed(run, machine, kernel, cpu, false);
 }
 
-/// `cpuidle_idle_call`: the governor expects to be woken by the CPU's next timer at the latest.
+/// Enters the idle state that the governor selects (`cpuidle_idle_call`), which expects to be woken by the CPU's next timer at the latest.
 pub fn enter_idle_state<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &Kernel, cpu: CpuId) {
     let next = kernel.cpus[cpu.index()].hrtimers.peek();
     if machine.has_cpuidle() {

@@ -5,7 +5,7 @@ use schedlab_trace::Sink;
 
 use super::balance::apply_moves;
 use super::entry::irqentry_exit;
-use super::hrtimer::hrtimer_run_queues;
+use super::hrtimer::__hrtimer_run_queues;
 use super::idle::{enter_idle_state, wake_idle_cpu};
 use super::percpu::WakesVcpus;
 use super::rseq::expire;
@@ -25,7 +25,7 @@ pub fn on_hrtimer<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut
         Activity::Busy => {
             machine.cpus[cpu.index()].progress(run.now);
             machine.charge_irq(cpu);
-            hrtimer_run_queues(run, machine, kernel, cpu);
+            __hrtimer_run_queues(run, machine, kernel, cpu);
             irqentry_exit(run, machine, kernel, cpu);
         }
     }
@@ -41,7 +41,7 @@ pub fn rseq_slice_expired<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kern
     }
 }
 
-/// `sysvec_reschedule_ipi`.
+/// The interrupt to reschedule (`sysvec_reschedule_ipi`).
 pub fn on_resched_ipi<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
     let c = &mut machine.cpus[cpu.index()];
     if c.activity == Activity::Busy {
@@ -85,7 +85,7 @@ pub fn on_idle_exit<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &m
     let nohz_kicked = std::mem::take(&mut c.nohz_kicked);
     if c.hrtimers.peek().is_some_and(|timer| timer.0.hard <= run.now) {
         machine.charge_irq(cpu);
-        hrtimer_run_queues(run, machine, kernel, cpu);
+        __hrtimer_run_queues(run, machine, kernel, cpu);
     }
     if rarely(kernel.cpus[cpu.index()].wakes_vcpus == WakesVcpus::Pending) {
         machine.charge_irq(cpu);

@@ -62,7 +62,9 @@ pub use segment::{mark, poll_lock, segment_end, settle, spinners_look};
 pub use speed::{hold_interrupt, set_speed};
 pub use spinlocks::Spinlocks;
 pub use state::{Kernel, Placements};
-pub use syscalls::{change_attribute, dl_policy, fair_policy, prio, rt_policy, sched_yield, set_affinity, Attribute};
+pub use syscalls::{
+    change_attribute, dl_policy, do_sched_yield, fair_policy, prio, rt_policy, set_affinity, Attribute,
+};
 pub use task::{Handle, Life, Task, Wait};
 pub use tick::on_tick;
 pub use timers::on_class_timer;

@@ -43,7 +43,7 @@ pub fn change_attribute<S: Sink>(
     kernel.competitors_changed(cpu, now);
     let was_deadline = kernel.sched.dl.policy(task).is_some();
     let resched = match attribute {
-        Attribute::Nice(nice) => kernel.sched.set_nice(task, nice, clock),
+        Attribute::Nice(nice) => kernel.sched.set_user_nice(task, nice, clock),
         Attribute::Policy(policy) => match (fair_policy(policy), rt_policy(policy), dl_policy(policy)) {
             (Some(policy), ..) => kernel.sched.set_policy(task, policy, clock),
             (_, Some(policy), _) => kernel.sched.set_rt_policy(task, policy, clock),
@@ -52,7 +52,7 @@ pub fn change_attribute<S: Sink>(
         },
         Attribute::Slice(slice) => kernel.sched.set_slice(task, (slice > 0).then_some(slice), clock),
         Attribute::Group(group) if kernel.sched.fair.group_of(task) == group => return,
-        Attribute::Group(group) => kernel.sched.move_to_group(task, group, clock),
+        Attribute::Group(group) => kernel.sched.sched_move_task(task, group, clock),
     };
     kernel.tasks[task.index()].prio = kernel.sched.prio(task);
     kernel.trace_run_times(run, cpu);
@@ -117,7 +117,7 @@ pub fn set_affinity<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, cpu: CpuId, 
 }
 
 /// `do_sched_yield`.
-pub fn sched_yield<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, cpu: CpuId) {
+pub fn do_sched_yield<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, cpu: CpuId) {
     kernel.sched.yield_current(cpu, kernel.clock_task(cpu, run.now));
     run.in_context(Context::Yield, |run| kernel.trace_run_times(run, cpu));
     kernel.cpus[cpu.index()].need_resched = true;

@@ -6,7 +6,7 @@ use schedlab_trace::Sink;
 use super::balance::apply_moves;
 use super::contention::charge_group_loads;
 use super::entry::irqentry_exit;
-use super::hrtimer::{hrtimer_run_queues, run_deferrable_timers};
+use super::hrtimer::{__hrtimer_run_queues, run_deferrable_timers};
 use super::idle::{on_idle_tick, wake_idle_cpu};
 use super::resched::{__resched_curr, ReschedOpt};
 use super::state::Kernel;
@@ -18,7 +18,7 @@ use crate::run::Run;
 /// one.
 pub fn finish_idle_tick<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
     machine.charge_tick(cpu);
-    hrtimer_run_queues(run, machine, kernel, cpu);
+    __hrtimer_run_queues(run, machine, kernel, cpu);
     run_deferrable_timers(run, machine, kernel, cpu);
     if kernel.sched.balance_due(cpu, kernel.clock(cpu, run.now)) {
         let moves = kernel.sched.sched_balance_domains(cpu, true, kernel.clock(cpu, run.now));
@@ -26,7 +26,7 @@ pub fn finish_idle_tick<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel
     }
 }
 
-/// `tick_sched_timer`: the timers that may fire now, `sched_tick`, then the softirqs of deferrable timers and of balancing.
+/// The tick (`tick_sched_timer`): the timers that may fire now, `sched_tick`, then the softirqs of deferrable timers and of balancing.
 pub fn on_tick<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
     if machine.has_cpuidle() && machine.cpus[cpu.index()].activity != Activity::Busy {
         start_tick(run, kernel, cpu);
@@ -34,7 +34,7 @@ pub fn on_tick<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Ke
     }
     machine.cpus[cpu.index()].progress(run.now);
     machine.charge_tick(cpu);
-    hrtimer_run_queues(run, machine, kernel, cpu);
+    __hrtimer_run_queues(run, machine, kernel, cpu);
     kernel.trace_run_times(run, cpu);
     let c = &mut kernel.cpus[cpu.index()];
     c.clock_read = 0;

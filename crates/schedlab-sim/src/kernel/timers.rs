@@ -12,7 +12,7 @@ use super::state::Kernel;
 use crate::machine::Machine;
 use crate::run::Run;
 
-/// `sched_rt_period_timer`, `dl_server_timer`, `dl_task_timer`, `inactive_task_timer`.
+/// The timers of the classes (`sched_rt_period_timer`, `dl_server_timer`, `dl_task_timer`, `inactive_task_timer`).
 pub fn on_class_timer<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel) {
     let moves = kernel.sched.timer_expired(run.now);
     for (task, from) in &moves.moved {

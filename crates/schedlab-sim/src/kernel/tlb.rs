@@ -30,7 +30,7 @@ pub fn flush_tlb_mm_range<S: Sink>(
     }
     kernel.cpus[cpu.index()].flush.waits = targets.len() as u32;
     kernel.cpus[cpu.index()].flush.until = run.now;
-    smp_call_function_many(run, machine, kernel, cpu, &targets);
+    smp_call_function_many_cond(run, machine, kernel, cpu, &targets);
     spin(machine, kernel, cpu);
     true
 }
@@ -54,7 +54,7 @@ fn flush_tlb_multi(kernel: &mut Kernel, cpu: CpuId, process: u32) -> Vec<CpuId> 
 }
 
 /// `smp_call_function_many_cond`: a CPU whose queue is not empty has its interrupt already.
-fn smp_call_function_many<S: Sink>(
+fn smp_call_function_many_cond<S: Sink>(
     run: &mut Run<S>,
     machine: &mut Machine,
     kernel: &mut Kernel,

@@ -35,7 +35,7 @@ pub struct Haltpoll {
 }
 
 impl Haltpoll {
-    /// `haltpoll_enable_device`: the first idle period is a halt.
+    /// The state after `haltpoll_enable_device`: the first idle period is a halt.
     pub fn new(rules: Paravirt) -> Self {
         Haltpoll { window: 0, last: POLL, to_the_limit: false, resets: rules.haltpoll_resets }
     }

@@ -297,7 +297,7 @@ fn cores(preset: &Preset) -> (Vec<Core>, Vec<u32>) {
     (cores, core_of)
 }
 
-/// `cpuidle_governor_latency_req`: the shallowest state is always allowed.
+/// The number of states that the latency limit allows (`cpuidle_governor_latency_req`), at least the shallowest one.
 fn idle_allowed(spec: &RunSpec) -> usize {
     let limit = spec.workloads.iter().filter_map(|w| w.idle_latency_limit).min().unwrap_or(Nanos::MAX);
     spec.machine.idle_states.iter().take_while(|state| state.exit.typical() <= limit).count().max(1)

@@ -44,7 +44,7 @@ pub fn effect<S: Sink>(x: &mut Running<S>, op: Op) -> Next {
         }
         Op::Timer { object, period, mode } => timer(x, object, period, mode),
         Op::Yield => {
-            kernel::sched_yield(x.run, x.kernel, x.cpu);
+            kernel::do_sched_yield(x.run, x.kernel, x.cpu);
             Next::Done
         }
         Op::Fork { program, kind, into } => fork(x, program, kind, into),

@@ -119,7 +119,7 @@ impl<'r, S: Sink> Running<'_, 'r, S> {
         self.programs.positions[self.task.index()].carry += self.machine.costs.user_op.draw(dice) << WORK_SHIFT;
     }
 
-    /// `try_to_wake_up`, called by the running task.
+    /// The running task calls `try_to_wake_up`.
     pub fn wake(&mut self, task: TaskId, sync: bool) {
         kernel::try_to_wake_up(self.run, self.machine, self.kernel, task, self.cpu, sync);
     }

@@ -47,7 +47,7 @@ impl VirtualSystems {
             let k = &self.systems[vm + 1].kernel.cpus[v.cpu.index()];
             if v.asked == Asked::Run || k.held_interrupts != 0 || k.wakes_vcpus != WakesVcpus::None {
                 v.kicked = false;
-                self.kick(run, vcpu, vcpu);
+                self.kvm_vcpu_kick(run, vcpu, vcpu);
             }
         }
     }

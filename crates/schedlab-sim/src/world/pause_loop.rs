@@ -70,7 +70,7 @@ impl VirtualSystems {
         let after = (self.last_boosted[vm] + 1).clamp(all.start, all.end);
         let mut tries = TRIES;
         for other in (after..all.end).chain(all.start..after) {
-            if other == vcpu || !self.is_ready(other) || !self.vcpus[other].eligible_for_directed_yield() {
+            if other == vcpu || !self.is_ready(other) || !self.vcpus[other].kvm_vcpu_eligible_for_directed_yield() {
                 continue;
             }
             match self.yield_to(run, vcpu, other) {

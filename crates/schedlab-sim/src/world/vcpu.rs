@@ -112,7 +112,7 @@ impl Vcpu {
     }
 
     /// `kvm_vcpu_eligible_for_directed_yield`: vCPUs that are in `kvm_vcpu_on_spin` themselves are so every other time.
-    pub fn eligible_for_directed_yield(&mut self) -> bool {
+    pub fn kvm_vcpu_eligible_for_directed_yield(&mut self) -> bool {
         let eligible = !self.in_spin_loop || self.dy_eligible;
         self.dy_eligible ^= self.in_spin_loop;
         eligible
@@ -239,13 +239,13 @@ impl Rules {
         }
     }
 
-    /// `kvm_vcpu_halt`: the next window after a halt of this length, polling included.
+    /// The next window after a halt of this length, polling included (`kvm_vcpu_halt`).
     pub fn next_window(&self, window: Nanos, halted: Nanos) -> Nanos {
         let max = self.halt_poll_max;
         if halted <= window {
             window
         } else if window > 0 && halted > max {
-            self.shrink(window)
+            self.shrink_halt_poll_ns(window)
         } else if window < max && halted < max {
             (window * GROW).max(GROW_START).min(max)
         } else {
@@ -254,7 +254,7 @@ impl Rules {
     }
 
     /// `shrink_halt_poll_ns`.
-    fn shrink(&self, window: Nanos) -> Nanos {
+    fn shrink_halt_poll_ns(&self, window: Nanos) -> Nanos {
         let shrunk = window.checked_div(self.halt_poll_shrink).unwrap_or(0);
         if shrunk < GROW_START {
             0
@@ -332,12 +332,12 @@ mod tests {
     #[test]
     fn a_vcpu_that_has_yielded_is_yielded_to_every_other_time() {
         let mut vcpu = Vcpu::new(0, 0, CpuId(0));
-        assert!(vcpu.eligible_for_directed_yield() && vcpu.eligible_for_directed_yield());
+        assert!(vcpu.kvm_vcpu_eligible_for_directed_yield() && vcpu.kvm_vcpu_eligible_for_directed_yield());
         vcpu.in_spin_loop = true;
-        let found: Vec<bool> = (0..4).map(|_| vcpu.eligible_for_directed_yield()).collect();
+        let found: Vec<bool> = (0..4).map(|_| vcpu.kvm_vcpu_eligible_for_directed_yield()).collect();
         assert_eq!(found, [false, true, false, true]);
         vcpu.ends_spin_loop();
-        assert!(vcpu.eligible_for_directed_yield());
+        assert!(vcpu.kvm_vcpu_eligible_for_directed_yield());
     }
 
     #[test]

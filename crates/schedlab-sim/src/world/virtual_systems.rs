@@ -216,12 +216,12 @@ impl VirtualSystems {
         let now_loaded = curr.and_then(|task| Some((self.vcpu_of(host, task)?, task)));
         if self.hosts[host].loaded[cpu.index()] != now_loaded.map(|(vcpu, _)| vcpu) {
             if let Some(vcpu) = self.hosts[host].loaded[cpu.index()].take() {
-                self.put(run, vcpu);
+                self.kvm_sched_out(run, vcpu);
             }
             if let Some((vcpu, task)) = now_loaded {
                 self.vcpus[vcpu].task = Some(task);
                 self.hosts[host].loaded[cpu.index()] = Some(vcpu);
-                self.load(run, vcpu, cpu);
+                self.kvm_sched_in(run, vcpu, cpu);
             }
         }
         // Idle hints exist on powerpc only, where no guest hosts another.
@@ -236,7 +236,7 @@ impl VirtualSystems {
     }
 
     /// `kvm_sched_out`.
-    fn put<S: Sink>(&mut self, run: &mut Run<S>, vcpu: usize) {
+    fn kvm_sched_out<S: Sink>(&mut self, run: &mut Run<S>, vcpu: usize) {
         self.leave_guest(run, vcpu);
         let v = &mut self.vcpus[vcpu];
         let life = v.task.map(|task| self.systems[v.host].kernel.tasks[task.index()].life);
@@ -260,7 +260,7 @@ impl VirtualSystems {
     }
 
     /// `kvm_sched_in`.
-    fn load<S: Sink>(&mut self, run: &mut Run<S>, vcpu: usize, cpu: CpuId) {
+    fn kvm_sched_in<S: Sink>(&mut self, run: &mut Run<S>, vcpu: usize, cpu: CpuId) {
         let v = &mut self.vcpus[vcpu];
         v.moved(Thread::Loaded, run.now);
         v.host_cpu = cpu;
@@ -360,7 +360,7 @@ impl VirtualSystems {
             Asked::Run if executes && k.pause_loop => self.exit_for_pause(run, vcpu),
             Asked::Halt if pending => {
                 let sender = self.first[kernel.index() - 1] + c.woken_from.index();
-                self.kick(run, vcpu, sender);
+                self.kvm_vcpu_kick(run, vcpu, sender);
             }
             _ => {}
         }
@@ -383,7 +383,7 @@ impl VirtualSystems {
     }
 
     /// `kvm_vcpu_kick`, `kvm_vcpu_wake_up`: by the vCPU `sender`, or by a timer if that is the vCPU itself.
-    pub(super) fn kick<S: Sink>(&mut self, run: &mut Run<S>, vcpu: usize, sender: usize) {
+    pub(super) fn kvm_vcpu_kick<S: Sink>(&mut self, run: &mut Run<S>, vcpu: usize, sender: usize) {
         let Some(task) = self.vcpus[vcpu].task.filter(|_| !self.vcpus[vcpu].kicked) else { return };
         if self.actions[self.vcpus[vcpu].vm].power != Power::On {
             return;
@@ -504,7 +504,7 @@ impl VirtualSystems {
         self.vcpus[vcpu]
             .task
             .map(|task| sched.cpu_of(task))
-            .is_some_and(|cpu| sched.available_idle(cpu) || sched.only_sched_idle(cpu))
+            .is_some_and(|cpu| sched.available_idle_cpu(cpu) || sched.sched_idle_cpu(cpu))
     }
 
     /// Updates the value of `vcpu_is_preempted` in the guest.
