@@ -7,21 +7,21 @@ use super::Model;
 
 impl Model {
     /// The trace has a task running that the model has elsewhere.
-    pub(super) fn run_anyway(&mut self, cpu: CpuId, pid: Pid) {
+    pub(super) fn force_running(&mut self, cpu: CpuId, pid: Pid) {
         let now = self.clock(cpu);
         let missed_switch = self.fair.curr(cpu).is_some();
         self.fair.put_prev_task(cpu, now);
         if missed_switch {
             self.invalidate_cpu(cpu, now);
         }
-        self.queue_anyway(cpu, pid);
+        self.force_queued(cpu, pid);
         if let Some(id) = self.task(pid) {
             self.fair.set_next_task(cpu, id, true, now);
         }
     }
 
     /// The trace has a task queued on a CPU where the model does not have it.
-    pub(super) fn queue_anyway(&mut self, cpu: CpuId, pid: Pid) {
+    pub(super) fn force_queued(&mut self, cpu: CpuId, pid: Pid) {
         self.put_on(cpu, pid);
         let Some(id) = self.task(pid) else { return };
         let now = self.clock(cpu);

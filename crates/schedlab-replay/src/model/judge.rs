@@ -51,9 +51,9 @@ impl Model {
     pub(super) fn judge_preemption(&mut self, kind: DecisionKind, cpu: CpuId, task: TaskId, resched: bool, flag: Flag) {
         let Some(curr) = self.fair.curr(cpu) else { return };
         let at = At { time: self.now, cpu, nice: self.fair.entity(task).nice };
-        let owed = self.cpus[cpu.index()].owed.take();
+        let pending = self.cpus[cpu.index()].pending.take();
         self.judge_flag(kind, at, (curr, task), resched, flag);
-        self.excuse(owed);
+        self.excuse(pending);
     }
 
     fn judge_flag(&mut self, kind: DecisionKind, at: At, (curr, task): (TaskId, TaskId), resched: bool, flag: Flag) {
@@ -79,7 +79,7 @@ impl Model {
         let difference = (resched != after).then(|| Difference { kernel: word(after), model: word(resched) });
         self.judged(kind, at, Baseline::Preemption { kept: !after }, difference);
         if flag.is_shared() && !resched {
-            self.cpus[at.cpu.index()].owed = self.decisions.pop();
+            self.cpus[at.cpu.index()].pending = self.decisions.pop();
         }
     }
 
@@ -87,8 +87,8 @@ impl Model {
     pub(super) fn end_series(&mut self, cpu: CpuId) {
         let queue = &mut self.cpus[cpu.index()];
         queue.preempted = Resched::No;
-        // Last, so that models which owe nothing count the same decisions before it.
-        self.decisions.extend(queue.owed.take());
+        // Last, so that models without such a decision count the same decisions before it.
+        self.decisions.extend(queue.pending.take());
     }
 
     /// A timer that may have been the hrtick.
@@ -98,18 +98,18 @@ impl Model {
             true => self.not_asked(DecisionKind::Tick, at),
             false => self.unjudged(DecisionKind::Tick, at, Unjudged::Timer),
         }
-        self.excuse_owed(cpu);
+        self.excuse_pending(cpu);
     }
 
-    pub(super) fn excuse_owed(&mut self, cpu: CpuId) {
-        let owed = self.cpus[cpu.index()].owed.take();
-        self.excuse(owed);
+    pub(super) fn excuse_pending(&mut self, cpu: CpuId) {
+        let pending = self.cpus[cpu.index()].pending.take();
+        self.excuse(pending);
     }
 
     /// A later decision may have set the flag of this one as well.
-    fn excuse(&mut self, owed: Option<Decision>) {
+    fn excuse(&mut self, pending: Option<Decision>) {
         let outcome = Outcome::Unjudged(Unjudged::Shared);
-        self.decisions.extend(owed.map(|owed| Decision { outcome, baselines: None, disagreement: None, ..owed }));
+        self.decisions.extend(pending.map(|pending| Decision { outcome, baselines: None, disagreement: None, ..pending }));
     }
 
     /// EEVDF ends slices in `update_curr`; CFS only at the tick.

@@ -110,7 +110,7 @@ struct Cpu {
     preempted: Resched,
     /// The last decision of such a series, if the model kept the running task in all of them so far: no decision of it may follow
     /// that accounts for the flag.
-    owed: Option<Decision>,
+    pending: Option<Decision>,
     /// The queue's zero point is the kernel's.
     zero_taken: bool,
     /// It was taken from the trace before.
@@ -227,7 +227,7 @@ impl Model {
         self.measure_delay(cpu, ran, waking_at);
         let Some(id) = self.task(pid) else { return };
         if self.fair.curr(cpu) != Some(id) {
-            self.run_anyway(cpu, pid);
+            self.force_running(cpu, pid);
         }
         if let Caller::Wakeup(wakee) = caller {
             self.requeue_uncharged(cpu, wakee);
@@ -252,7 +252,7 @@ impl Model {
         match caller {
             Caller::Other(flag) => self.judge_update(cpu, flag),
             // No record shows what it decides, and a flag that a later one shows may be due to it.
-            Caller::NoCheck if self.fair.need_resched(cpu) != Resched::No => self.excuse_owed(cpu),
+            Caller::NoCheck if self.fair.need_resched(cpu) != Resched::No => self.excuse_pending(cpu),
             _ => {}
         }
     }

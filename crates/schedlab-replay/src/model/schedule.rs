@@ -26,7 +26,7 @@ impl Model {
         let Switch { cpu, prev, prev_state, next, next_is_fair } = *switch;
         if let Some(id) = self.task(prev).filter(|id| self.fair.curr(cpu) != Some(*id)) {
             self.tally.desyncs += u64::from(self.fair.curr(cpu).is_some() || self.fair.entity(id).on_rq);
-            self.run_anyway(cpu, prev);
+            self.force_running(cpu, prev);
         }
         let leaves = prev_state != PrevState::Runnable && self.task(prev).is_some();
         let pick = match next {
@@ -79,7 +79,7 @@ impl Model {
         match pick {
             Pick::Fair { pid, certain } => {
                 if !again {
-                    self.queue_anyway(cpu, pid);
+                    self.force_queued(cpu, pid);
                 }
                 self.judge_pick(cpu, pid, certain);
                 next = self.task(pid);

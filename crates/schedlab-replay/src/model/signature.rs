@@ -41,7 +41,7 @@ impl Model {
                 }
             }
         }
-        state.extend(self.cpus.iter().map(|cpu| cpu.preempted as i64 + 4 * i64::from(cpu.owed.is_some())));
+        state.extend(self.cpus.iter().map(|cpu| cpu.preempted as i64 + 4 * i64::from(cpu.pending.is_some())));
         state
     }
 }
