@@ -204,5 +204,5 @@ def _variant(d: Mapping[str, Any]) -> Variant:
 
 
 def _only(kind: type[Frozen], d: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys that `kind` knows: the engine may say more than this version reads."""
+    """The keys of `kind`: the engine's document may have more than this version reads."""
     return {k: v for k, v in d.items() if k in kind._names}

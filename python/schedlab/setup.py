@@ -15,7 +15,7 @@ from schedlab.scenario import Scenario, Variant
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One thing that a reader must know to repeat the comparison."""
+    """One setting that is needed to repeat the comparison."""
 
     kind: str
     """machine, run, workload, guest, group, variant or overridden."""

@@ -92,16 +92,16 @@ def changes(engine: Engine, before: str, after: str, folder: Path) -> dict[str, 
     found = engine.changes(before, after)
     effects, shown = Effects.read(), _scenarios(folder)
     differences: list[Difference] = [*_preemption(engine, found, effects.preemption), *found["differences"]]
-    told = [d for d in differences if d["changes"] and not _nothing(d)]
-    for d in told:
+    listed = [d for d in differences if d["changes"] and not _nothing(d)]
+    for d in listed:
         d["does"], d["first"] = effects.does.get(d["name"]), d["name"] in effects.first
         best = [folder / effects.shown[d["name"]]] if d["name"] in effects.shown else []
         d["scenarios"] = [_summary(path) for path in best if path.is_file()] or [
             shown[change["commit"]] for change in d["changes"] if change["commit"] in shown
         ]
     rank = {name: place for place, name in enumerate(effects.first)}
-    told.sort(key=lambda d: (rank.get(d["name"], len(rank)), _release(d), d["name"]))
-    return {**found, "differences": told, "without_counterpart": [d["name"] for d in differences if d not in told]}
+    listed.sort(key=lambda d: (rank.get(d["name"], len(rank)), _release(d), d["name"]))
+    return {**found, "differences": listed, "without_counterpart": [d["name"] for d in differences if d not in listed]}
 
 
 def _nothing(d: Difference) -> bool:

@@ -579,7 +579,7 @@ fn weights_divide_a_cpu_on_both() {
     }
 }
 
-/// CPU time of two loops from which their shares can be told: a slice or two of the smaller one are 5% of its part.
+/// CPU time of two loops that shows their shares: a slice or two of the smaller one are 5% of its part.
 const ENOUGH_CPU_NS: f64 = 600e6;
 
 /// A run in which the loops of two workloads got enough CPU time together, however busy the CPU is otherwise; `None` with a

@@ -12,7 +12,7 @@ pub struct MetricEntry {
     pub decl: MetricDecl,
 }
 
-/// Everything [`crate::Metrics`] must know beforehand.
+/// Everything that [`crate::Metrics`] needs before the first event.
 #[derive(Clone, Default, Debug)]
 pub struct Plan {
     /// The metric table.

@@ -1,4 +1,4 @@
-//! The state of the reduction: counters, histograms, and what is known of each task and CPU.
+//! The state of the reduction: counters, histograms, and the state of each task and CPU.
 
 use schedlab_model::{Nanos, MAX_CPUS};
 use schedlab_trace::{Extension, Lock, Section};

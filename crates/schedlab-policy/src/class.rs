@@ -155,7 +155,7 @@ pub trait SchedClass {
     /// `switching_to`: the task, off the queue, joins this class. `queued`: it will be enqueued immediately.
     fn switching_to(&mut self, core: &mut Core, task: TaskId, attr: &TaskAttr, queued: bool, now: Nanos) {}
 
-    /// `switched_to`: whether the task, queued or running in its new class, asks for a reschedule.
+    /// `switched_to`: the request to reschedule for a task that is queued or running in its new class.
     fn switched_to(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, running: bool, now: Nanos) -> Resched;
 
     /// `__sched_setscheduler` within the class, `prio_changed` included.

@@ -73,7 +73,7 @@ impl KernelConfig {
         SEC / u64::from(self.hz)
     }
 
-    /// Switches a feature by its kernel name. A feature that the model knows only by name accepts its own default.
+    /// Switches a feature by its kernel name. A feature of which the model has only the name accepts its own default.
     pub fn set_feature(&mut self, name: &str, on: bool) -> Result<(), ConfigError> {
         let version = self.version;
         let known = Feature::find(name).and_then(|f| f.info().default_in(version).map(|default| (f, default)));

@@ -6,7 +6,7 @@ pub enum ConfigError {
     /// No such feature in this version.
     #[error("kernel {version} has no feature {name}")]
     UnknownFeature {
-        /// What was asked for.
+        /// The name or value that was given.
         name: String,
         /// The version.
         version: &'static str,
@@ -30,7 +30,7 @@ pub enum ConfigError {
     /// No such knob in this version.
     #[error("kernel {version} has no knob {name}")]
     UnknownKnob {
-        /// What was asked for.
+        /// The name or value that was given.
         name: String,
         /// The version.
         version: &'static str,
@@ -44,7 +44,7 @@ pub enum ConfigError {
         name: &'static str,
         /// The version.
         version: &'static str,
-        /// What was asked for.
+        /// The name or value that was given.
         value: u64,
         /// What it takes.
         range: (u64, u64),
@@ -52,7 +52,7 @@ pub enum ConfigError {
     /// Not a preemption model at all.
     #[error("unknown preemption model \"{name}\"")]
     UnknownPreempt {
-        /// What was asked for.
+        /// The name or value that was given.
         name: String,
         /// Closest names.
         nearest: Vec<&'static str>,
@@ -60,7 +60,7 @@ pub enum ConfigError {
     /// A preemption model that this version cannot be booted with.
     #[error("kernel {version} has no preemption model {model}, which exists {exists_in}")]
     Preempt {
-        /// What was asked for.
+        /// The name or value that was given.
         model: &'static str,
         /// Which kernels have it.
         exists_in: &'static str,

@@ -11,7 +11,7 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 pub enum Verdict {
     /// This task runs next.
     Pick(TaskId),
-    /// Somebody of this group runs next; who, the decision after it says.
+    /// A task of this group runs next; the decision that follows names it.
     PickGroup(GroupId),
     /// The woken task preempts.
     Preempt(TaskId),
@@ -23,11 +23,11 @@ pub enum Verdict {
     Stay(TaskId),
     /// The task stays queued although it sleeps.
     Delay(TaskId),
-    /// The group stays queued although everybody in it sleeps.
+    /// The group stays queued although all of its tasks sleep.
     DelayGroup(GroupId),
     /// The pool has nothing left for this CPU.
     Throttle(Pool),
-    /// It has again.
+    /// The pool has runtime again.
     Unthrottle(Pool),
     /// The task of a throttled group leaves the queue, on its way to user mode (6.18 and later).
     Leave(TaskId),
@@ -64,7 +64,7 @@ pub enum Class {
     RealTime,
     /// `dl_sched_class`.
     Deadline,
-    /// Above all: their order.
+    /// Core code: the order of the classes.
     Core,
 }
 
@@ -131,7 +131,7 @@ pub struct Decision {
     pub during: During,
     /// By which function.
     pub decided_by: Function,
-    /// What is asked of the CPU after it.
+    /// The request to reschedule the CPU that follows from it.
     pub asked: Resched,
     /// Which rule of the class decided, in words.
     pub rule: &'static str,

@@ -151,7 +151,7 @@ knobs! {
     takes U32, before 5.13 NOT_NEGATIVE,
     default Some(32);
 
-    /// a forked child goes before its parent
+    /// a forked child runs before its parent
     ChildRunsFirst child_runs_first "child_runs_first" at "kernel.sched_child_runs_first" counts Number scaled false
     takes (0, 1), before 5.13 (0, 1),
     default Some(0), from "6.6" by "5e963f2bd465" => ABSENT;

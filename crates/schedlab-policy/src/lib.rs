@@ -81,7 +81,7 @@ pub use version::placement::PlacementRules;
 pub use version::release::{Origin, Release, When};
 pub use version::{Names, Version, VersionError};
 
-/// Scheduling policy of a task (`unsigned int policy`), as far as the fair class knows them.
+/// Scheduling policy of a task (`unsigned int policy`), of the fair class.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum FairPolicy {
     /// SCHED_NORMAL.

@@ -52,7 +52,7 @@ pub(crate) const fn models_at(release: Release) -> Models {
     value_at(&[None, Voluntary, Full], CHANGES, release)
 }
 
-/// The model of a kernel where none is asked for.
+/// The model of a kernel if none is set.
 pub(crate) const fn default_at(release: Release) -> PreemptModel {
     const CHANGES: &[Change<PreemptModel>] =
         &[Change { when: when!(from "7.0" by "7dadeaa6e851"), value: PreemptModel::Lazy }];

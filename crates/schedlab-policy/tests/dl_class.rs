@@ -73,7 +73,7 @@ proptest! {
         let mut lab = Lab::new(config(["5.10", "6.12.0", "7.2"][version], cpus, |_| {}));
         for (index, (runtime, period, first)) in set.iter().enumerate() {
             let period = (*period).max(100) * USEC;
-            // Some want more than their runtime, some less.
+            // Some need more than their runtime, some less.
             let work = runtime * USEC * (1 + index as u64 % 3) / 2;
             lab.add(Job { work, ..periodic(runtime * USEC, period, first * USEC) });
         }
@@ -93,7 +93,7 @@ proptest! {
         prop_assert!(wrong.is_none(), "{}", wrong.unwrap_or_default());
     }
 
-    /// A task gets no more than its runtime in each period, whatever it wants: exactly with a timer at its end, else with at
+    /// A task gets no more than its runtime in each period, however much it needs: exactly with a timer at its end, else with at
     /// most a tick too much, which is taken from its next period.
     #[test]
     fn a_greedy_task_gets_its_bandwidth_and_no_more(
@@ -121,7 +121,7 @@ proptest! {
         prop_assert_eq!(lab.tasks[greedy].ran + lab.tasks[fair].ran, 400 * MSEC);
     }
 
-    /// What tasks were promised is free again after their 0-lag times, wherever they exit.
+    /// The bandwidth of tasks is free again after their 0-lag times, wherever they exit.
     #[test]
     fn bandwidth_comes_back_after_exits(set in task_set(8), when in 1u64..40) {
         let mut lab = Lab::new(config("6.12.0", 2, |_| {}));

@@ -1,4 +1,4 @@
-//! What every row owes tasks that never sleep: equal shares over any few slices, shares by weight, for ten years.
+//! What every row gives to tasks that never sleep: equal shares over any few slices, shares by weight, for ten years.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
@@ -21,7 +21,7 @@ fn hogs(version: &Version, hz: u32, nices: &[i8]) -> (Fair, Vec<TaskId>) {
     (fair, tasks)
 }
 
-/// One tick; a lazy wish is honoured as well, for there is nothing else to do.
+/// One tick; a lazy request reschedules as well, since nothing else does.
 fn tick(fair: &mut Fair, now: Nanos) {
     if fair.task_tick(CPU, now) != Resched::No {
         fair.pick_next_task(CPU, now);

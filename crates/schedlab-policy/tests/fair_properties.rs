@@ -133,10 +133,10 @@ impl Machine {
         });
         if let Some(task) = running {
             let (owes, limit) = (!self.fair.view().eligible(task), self.fair.view().lag_limit(task));
-            let gone = self.fair.dequeue_task(cpu, task, Dequeue { special, ..SLEEP }, self.now);
-            assert!(gone || (!special && self.fair.config.has(Feature::DelayDequeue)));
-            assert_eq!(gone, !self.fair.entity(task).on_rq);
-            if gone {
+            let dequeued = self.fair.dequeue_task(cpu, task, Dequeue { special, ..SLEEP }, self.now);
+            assert!(dequeued || (!special && self.fair.config.has(Feature::DelayDequeue)));
+            assert_eq!(dequeued, !self.fair.entity(task).on_rq);
+            if dequeued {
                 let limit = limit.max(self.fair.view().lag_limit(task));
                 assert!(self.fair.view().lag(task).abs() <= limit, "the saved lag is clamped");
             } else {

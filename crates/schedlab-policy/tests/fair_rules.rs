@@ -269,7 +269,7 @@ fn next_buddy_needs_its_feature_and_no_fork() {
         let task = sleeper(&mut fair, 0, 0);
         fair.enqueue_task(CPU, task, WAKE, 0);
         fair.wakeup_preempt(CPU, task, WakeFlags { fork, sync: false }, true, 0);
-        // CFS asks for a full period besides.
+        // CFS requires a full period as well.
         assert_eq!(fair.rq(CPU).buddies()[0].is_some(), marked, "{version} fork {fork}");
     }
 }
@@ -479,8 +479,8 @@ fn eevdf_sleeper_that_owes_stays_queued() {
         let curr = runner(&mut fair, 0);
         let other = sleeper(&mut fair, 0, 0);
         fair.enqueue_task(CPU, other, WAKE, 0);
-        let gone = fair.dequeue_task(CPU, curr, Dequeue { special, ..SLEEP }, ran);
-        assert_eq!(gone, !stays, "{features:?} special {special} ran {ran}");
+        let dequeued = fair.dequeue_task(CPU, curr, Dequeue { special, ..SLEEP }, ran);
+        assert_eq!(dequeued, !stays, "{features:?} special {special} ran {ran}");
         assert_eq!(fair.entity(curr).sched_delayed, stays);
         assert_eq!(fair.rq(CPU).nr_running, if stays { 2 } else { 1 });
         assert_eq!(fair.pick_next_task(CPU, ran), Some(other));

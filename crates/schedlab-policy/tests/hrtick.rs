@@ -48,8 +48,8 @@ fn the_tick_leaves_slices_to_the_timer() {
             let mut fair = crowd(version, features, 2);
             fair.set_hrtick_active(CPU, active);
             // The slice is 12 ms.
-            let wish = fair.task_tick(CPU, 20 * MSEC);
-            assert_eq!(wish, expected, "{} with {features:?}, timer {active}", version.name);
+            let request = fair.task_tick(CPU, 20 * MSEC);
+            assert_eq!(request, expected, "{} with {features:?}, timer {active}", version.name);
         }
     }
 }

@@ -152,7 +152,7 @@ fn a_running_task_moved_into_a_throttled_group_has_to_leave() {
 }
 
 /// 7.2's `set_next_task_fair` stops at the first level whose current entity stays. So a task that follows another one of
-/// the same group is not told that a group above theirs has run out, until the group itself had to wait. 7.3's asks at every level.
+/// the same group does not find that a group above theirs has run out, until the group itself had to wait. That of 7.3 checks every level.
 #[test]
 fn a_sibling_does_not_notice_the_quota_above() {
     for version in rows().filter(|version| version.rules.throttles_at_once()) {

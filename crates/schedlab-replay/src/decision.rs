@@ -107,7 +107,7 @@ impl Unjudged {
     }
 }
 
-/// Whether rules that know nothing of scheduling state agree with the kernel.
+/// Whether rules that use no scheduling state agree with the kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Baseline {
     Pick { fifo: bool, lifo: bool, keep: bool, lowest_pid: bool },

@@ -129,7 +129,7 @@ fn tick_beside_hrtick(header: &Header) -> Option<Nanos> {
     on.then(|| tick_period(header))
 }
 
-/// Whether `update_curr` of the recorded kernel asks for a reschedule at the end of a slice before it emits the run time (6.6 to
+/// Whether `update_curr` of the recorded kernel requests a reschedule at the end of a slice before it emits the run time (6.6 to
 /// 6.11; from 6.12 on after it).
 fn charges_show_outcome(header: &Header) -> bool {
     let row = header.kernel.as_deref().and_then(row_of);

@@ -135,7 +135,7 @@ pub struct Unjudgeable {
     pub count: u64,
 }
 
-/// Rules that know nothing of scheduling state.
+/// Rules that use no scheduling state.
 #[derive(Clone, Copy, Serialize, Debug)]
 pub struct Baselines {
     /// Picks: the task that has waited longest; the running task comes last.

@@ -31,7 +31,7 @@ const GUEST: KernelId = KernelId(1);
 pub struct TaskView {
     /// As traces print it.
     pub pid: Pid,
-    /// The task, as the policy knows it.
+    /// The task's id in the policy.
     pub task: TaskId,
     /// `workload/program`.
     pub name: String,

@@ -77,7 +77,7 @@ fn releases_differ_in_what_they_run() {
 
 #[test]
 fn a_task_that_is_preempted_gets_its_time_all_the_same() {
-    // The time of the threads is taken from nobody's work: the same work ends later by it.
+    // The time of the threads delays the work of tasks and does not replace it: the same work ends later by that time.
     let once = || tasks(vec![("w", 0, Some(0), vec![Op::Run(Amount::Fixed(20 * SEC)), Op::Exit])]);
     let end = |on: bool| {
         let record = run(four(on), "6.12.107", vec![once(), hog(1)], 30 * SEC);

@@ -72,7 +72,7 @@ fn nodes_do_not_disturb_each_other_and_a_task_leaves_its_memory_behind() {
     let mut wanted = vec![200.0; 8];
     wanted.push(100.0);
     close(&ends(two_nodes(1, true), list), &wanted);
-    // Four that have moved to the other node have half the link each; one that stayed has all that it wants.
+    // Four that have moved to the other node have half the link each; one that stayed has all that it can use.
     let away = |cpu: u32| vec![Op::Stream { bytes: 1000 }, Op::SetAffinity(cpu), Op::Stream { bytes: 100_000_000 }];
     let machine = two_nodes(1, true);
     let mut workload =

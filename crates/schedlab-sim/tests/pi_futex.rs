@@ -1,4 +1,4 @@
-//! A PI futex goes to the first waiter when it is released; a mutex to whoever asks next.
+//! A PI futex goes to the first waiter when it is released; a mutex to the next task that tries to take it.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -8,7 +8,7 @@ use schedlab_trace::Kind;
 use schedlab_workload::{Amount, ObjectSpec, Op};
 use support::{flat, kernel, record, spec, tasks};
 
-/// The order in which two tasks get a lock that one releases while the other waits for it, and at once asks for again.
+/// The order in which two tasks get a lock that one releases while the other waits for it, and at once tries to take again.
 fn next_holders(object: ObjectSpec, lock: Op, unlock: Op) -> Vec<u64> {
     let report = |who: i64| [Op::Set(0, who), Op::Sample { metric: 0, reg: 0 }];
     let sleep = |ms: u64| Op::Sleep(Amount::Fixed(ms * MSEC));

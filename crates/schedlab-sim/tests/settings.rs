@@ -119,7 +119,7 @@ fn real_time(seed: u64) -> Workload {
     workload
 }
 
-/// Deadline tasks that want more than their runtime.
+/// Deadline tasks that need more than their runtime.
 fn deadline() -> Workload {
     let policy = Policy::Deadline(Deadline { runtime: 1_300_000, deadline: 20 * MSEC, period: 20 * MSEC });
     let work = vec![Op::Set(7, 20), Op::Run(Amount::Fixed(3_100_000)), Op::DecJump { reg: 7, to: 1 }];

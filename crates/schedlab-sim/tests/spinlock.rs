@@ -153,7 +153,7 @@ fn with_kernel_lock(workload: Workload) -> Workload {
     Workload { objects: vec![ObjectSpec::KernelLock], metrics: vec![spin_metric()], ..workload }
 }
 
-/// Three tasks want the lock one after the other. They get it in that order; on rt those that wait sleep.
+/// Three tasks try to take the lock one after the other. They get it in that order; on rt those that wait sleep.
 #[test]
 fn a_spinlock_of_the_kernel_is_handed_over_in_the_order_of_arrival() {
     let after = |ns: Nanos, held: Nanos| [vec![run(ns)], kernel_section(held)].concat();

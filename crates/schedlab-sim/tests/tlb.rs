@@ -1,4 +1,4 @@
-//! TLB shootdowns on hardware: who is interrupted by a munmap, and how long it waits.
+//! TLB shootdowns on hardware: which CPUs a munmap interrupts, and how long it waits.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 mod support;
@@ -128,7 +128,7 @@ fn two_senders_do_not_wait_for_each_other_for_ever() {
     assert!(samples(&record).iter().all(|wait| *wait <= 2 * (IPI + IRQ + FLUSH)), "{:?}", samples(&record));
 }
 
-/// Machines that flush in hardware state no cost: nobody is interrupted.
+/// Machines that flush in hardware state no cost: no CPU is interrupted.
 #[test]
 fn without_a_cost_there_are_no_shootdowns() {
     let mut spec = shoots_down(2, processes(vec![(0, unmaps()), (0, computes())]));

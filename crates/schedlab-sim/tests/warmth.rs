@@ -1,4 +1,4 @@
-//! What a task pays for data that others have displaced from the caches.
+//! The cost to a task of data that others have displaced from the caches.
 #![allow(clippy::unwrap_used)]
 
 mod support;

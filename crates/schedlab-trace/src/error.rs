@@ -46,7 +46,7 @@ pub enum Fault {
         /// Time of this event.
         after: u64,
     },
-    /// No reader or writer knows the format.
+    /// There is no reader or writer for the format.
     #[error("{0}")]
     UnknownFormat(String),
 }

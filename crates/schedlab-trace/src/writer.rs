@@ -26,7 +26,7 @@ pub struct Writer<F> {
     teller: Teller,
 }
 
-/// Knows what a simulated event leaves out.
+/// Adds what a simulated event leaves out.
 #[derive(Default)]
 struct Teller {
     names: Names,

@@ -1,7 +1,7 @@
 """Kernel settings that a run changes: recorded before each change and restored whatever ends the run.
 
 An entry of the journal is on the disk before its setting changes. So after a kill -9 the next start, or
-`schedlab doctor --restore`, knows the old values. One process at a time holds the journal, because the settings belong
+`schedlab doctor --restore`, finds the old values. One process at a time holds the journal, because the settings belong
 to the whole machine.
 
 Restoring writes to the kernel as root what a file says. The journal therefore accepts an entry only if it names a

@@ -84,8 +84,8 @@ def merge(options: Options, out: Path, console: Console) -> int:
     parts = [store.read(path) for path in options.merge]
     plans = {part.manifest["plan"]: part for part in parts}
     if len(plans) > 1:
-        told = ", ".join(f"{part.path}: {plan}" for plan, part in plans.items())
-        raise InputError(f"these are shards of different plans ({told})", hint="run the same sweep on the same build")
+        shards = ", ".join(f"{part.path}: {plan}" for plan, part in plans.items())
+        raise InputError(f"these are shards of different plans ({shards})", hint="run the same sweep on the same build")
     first = parts[0]
     sources = [file for part in parts for file in store.result_files(part.path)]
     records = store.merged(sources, {run.id for run in first.runs})

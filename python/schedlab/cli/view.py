@@ -80,6 +80,6 @@ def _of_result(
 
 
 def _names(sources: Sequence[Path]) -> list[str]:
-    """File names, as short as they can be told apart."""
+    """File names, as short as they remain distinct."""
     names = [source.name for source in sources]
     return names if len(set(names)) == len(names) else [str(source) for source in sources]

@@ -1,4 +1,4 @@
-"""Probes for kernels whose dynamic probes know no types: offsets come from the type information (BTF) in the image.
+"""Probes for kernels whose dynamic probes have no types: offsets come from the type information (BTF) in the image.
 
 Up to 6.5 a probe reads its function's arguments as numbers only. The lines made here have the names and fields of
 those in `probes.sh`.

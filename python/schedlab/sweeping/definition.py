@@ -134,9 +134,9 @@ class _Reader:
         self._known(d, AXIS_KEYS, "axis.")
         forms = [key for key in ("values", "from", "percent-of-cpus", "level") if key in d]
         if len(forms) != 1:
-            told = " and ".join(forms) or "nothing"
+            given = " and ".join(forms) or "nothing"
             self._fail(
-                f"an axis with {told}", forms[-1] if forms else "axis", "one of values, from, percent-of-cpus, level"
+                f"an axis with {given}", forms[-1] if forms else "axis", "one of values, from, percent-of-cpus, level"
             )
         allowed = {"from": ("to", "steps", "scale", "key"), "percent-of-cpus": ("tasks", "key"), "values": ("key",)}
         for key in d:

@@ -17,7 +17,7 @@ from schedlab.validity import Validated
 
 SETTLED = ("better", "worse", "changed", "equivalent")
 FEWEST_LEVELS = 3
-"""On fewer a slope cannot be told from a coincidence."""
+"""On fewer a slope cannot be distinguished from a coincidence."""
 
 
 @dataclass(frozen=True, slots=True)

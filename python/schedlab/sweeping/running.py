@@ -46,13 +46,13 @@ class Running:
             return
         names = {run.id: run for run in self.todo}
         waiting: deque[Answer] = deque()
-        told = 0
+        reported = 0
 
         def tell(until: int) -> None:
-            nonlocal told
-            while told < until:
+            nonlocal reported
+            while reported < until:
                 answer = waiting.popleft()
-                told += 1
+                reported += 1
                 ended(names[answer.id], answer.failed)
 
         stream = executor.answers([job(self._planned, run) for run in self.todo])
@@ -62,7 +62,7 @@ class Running:
                 waiting.append(answer)
                 tell(self._writer.synced)
             self._writer.sync()
-            tell(told + len(waiting))
+            tell(reported + len(waiting))
         finally:
             _close(stream)
 

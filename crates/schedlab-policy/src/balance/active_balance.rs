@@ -19,7 +19,7 @@ use crate::Resched;
 pub(super) enum Push {
     /// Active balancing is not needed yet.
     NotNeeded,
-    /// Another pass has already asked for a push.
+    /// Another pass has already requested a push.
     Pending,
     /// The CPU is asked to push its running task.
     Asked,
@@ -28,7 +28,7 @@ pub(super) enum Push {
 }
 
 impl FairClass<'_> {
-    /// `active_load_balance_cpu_stop`: pushes one task to the CPU that asked for a push.
+    /// `active_load_balance_cpu_stop`: pushes one task to the CPU that requested it.
     pub fn active_load_balance_cpu_stop(&mut self, src: CpuId, dst: CpuId, now: Nanos) -> Moves {
         let mut moves = Moves::default();
         let Some(level) = self.core.domains.common_level(dst, src) else { return moves };

@@ -36,7 +36,7 @@ impl DlBw {
 /// Why a task is not admitted. Each is a number of CPUs.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct DlOverflow {
-    /// What the task asks for: its runtime divided by its period.
+    /// The bandwidth of the task: its runtime divided by its period.
     pub wanted: f64,
     /// What the tasks have that were admitted before.
     pub tasks: f64,

@@ -16,7 +16,7 @@
 //! Vruntimes are 64-bit numbers that wrap, and `w_i * v_i` would overflow. For any reference point `v0` near them,
 //! `v_i = (v_i - v0) + v0`, so `V = v0 + (sum of w_i * (v_i - v0)) / W`, whose numerator stays small. A queue keeps that
 //! numerator `S` and `W` for the entities in its tree ([`CfsRq::avg_vruntime_add`]); the running entity, whose vruntime
-//! changes all the time, is added when V is asked for ([`CfsRq::average`]). Moving `v0` by `d` changes every key by `-d`
+//! changes all the time, is added when V is computed ([`CfsRq::average`]). Moving `v0` by `d` changes every key by `-d`
 //! and therefore `S` by `-d * W` ([`CfsRq::update_zero_vruntime`]).
 //!
 //! An entity is *eligible*, that is, it may be picked, if its lag is not negative: `V >= v_i`. Multiplied by W this is
@@ -45,7 +45,7 @@ use crate::weight::{calc_delta_fair, LoadWeight};
 use crate::{Averaging, DelayedLag, KernelConfig, LagLimit, TreeKey, ZeroPoint};
 use schedlab_model::{Nanos, Vruntime};
 
-/// The sums of one queue with the running entity added: what decides who is eligible now.
+/// The sums of one queue with the running entity added: they decide which entities are eligible now.
 #[derive(Clone, Copy)]
 pub(super) struct Average {
     v0: Vruntime,

@@ -83,14 +83,14 @@ impl FairClass<'_> {
     #[inline(always)]
     fn dequeue_task(&mut self, cpu: CpuId, task: TaskId, flags: Dequeue, now: Nanos) -> bool {
         let before = self.core.rqs[cpu.index()].sched_idle_rq();
-        let gone = self.fair.dequeue_task(cpu, task, flags, now);
+        let dequeued = self.fair.dequeue_task(cpu, task, flags, now);
         self.swqueue_remove_task(task);
         self.sync(cpu);
         if flags.sleep && !before && self.core.idle.is_usable(cpu) && self.core.rqs[cpu.index()].sched_idle_rq() {
             // Pull something better soon.
             self.core.rqs[cpu.index()].next_balance = self.core.jiffies(now);
         }
-        gone
+        dequeued
     }
 }
 

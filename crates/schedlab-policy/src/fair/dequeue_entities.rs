@@ -29,11 +29,11 @@ impl Queues {
         if flags.sleep && first {
             self.arena.util_est_update(&self.config, cpu, id);
         }
-        let gone = self.dequeue_entities(self.arena.queue_of(id, cpu.index()), id, flags, now);
+        let dequeued = self.dequeue_entities(self.arena.queue_of(id, cpu.index()), id, flags, now);
         if flags.sleep && !first {
             self.arena.util_est_update(&self.config, cpu, id);
         }
-        gone
+        dequeued
     }
 
     /// The delay of an entity ends: it leaves the queue (`dequeue_entities` with DEQUEUE_DELAYED).
@@ -47,11 +47,11 @@ impl Queues {
     fn dequeue_entities(&mut self, rq: usize, id: EntityId, flags: Dequeue, now: Nanos) -> bool {
         if rarely(self.config.rules.flat_hierarchy) {
             let root = self.arena.root_of(rq);
-            let gone = self.dequeue_flat(root, id, flags, now);
-            if gone {
+            let dequeued = self.dequeue_flat(root, id, flags, now);
+            if dequeued {
                 self.arena.rqs[root].list_del(&mut self.arena.entities.neighbours, id);
             }
-            return gone;
+            return dequeued;
         }
         let group = self.arena.is_group(id);
         let mut counted = if group { Counted::default() } else { Counted::task(&self.arena.entities[id]).leaving() };

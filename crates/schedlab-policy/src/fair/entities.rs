@@ -20,7 +20,7 @@ pub(super) struct Entities {
     pub nodes: Vec<Node>,
     pub neighbours: Vec<Neighbours>,
     nr_tasks: usize,
-    /// Ids of tasks that are gone, to be given to later tasks.
+    /// Ids of released tasks, for later tasks.
     released: Vec<TaskId>,
     /// Where the groups' entities begin, once there are groups.
     first_group: Option<usize>,

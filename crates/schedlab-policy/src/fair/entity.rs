@@ -52,7 +52,7 @@ impl EntityId {
     }
 }
 
-/// What the fair class knows of an entity: three cache lines.
+/// The state of an entity in the fair class: three cache lines.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub struct Entity {

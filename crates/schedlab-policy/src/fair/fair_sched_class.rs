@@ -24,7 +24,7 @@ use schedlab_model::{CpuId, Nanos, TaskId, Ties};
 
 /// The fair class of one kernel: every task and one queue per CPU.
 ///
-/// Resched requests are level-triggered: a queue remembers what any function asked for since its last pick
+/// Resched requests are level-triggered: a queue holds the requests of all functions since its last pick
 /// ([`Fair::need_resched`]), and functions that return [`Resched`] return that state.
 #[derive(Clone, Debug)]
 pub struct Fair {
@@ -110,7 +110,7 @@ impl Fair {
         self.queues.arena.leaf(cpu.index()).task()
     }
 
-    /// What has been asked of the CPU since its last pick.
+    /// The request to reschedule the CPU since its last pick.
     #[inline]
     #[must_use]
     pub fn need_resched(&self, cpu: CpuId) -> Resched {
@@ -124,7 +124,7 @@ impl Fair {
     }
 }
 
-/// Tasks that come and go.
+/// Creation, exit and migration of tasks.
 impl Fair {
     /// A task that exists and is not queued (`__sched_fork`): no lag, vruntime 0 relative to its CPU's queue.
     pub fn add_task(&mut self, attr: &TaskAttr) -> TaskId {
@@ -138,7 +138,7 @@ impl Fair {
         self.queues.arena.add_task(task, attr, &self.config);
     }
 
-    /// The task is gone for good (`free_task`): it must be neither queued nor current. Its id is given to a later task.
+    /// The task is freed (`free_task`): it must be neither queued nor current. Its id is given to a later task.
     pub fn release_task(&mut self, task: TaskId) {
         if !self.entity(task).on_rq {
             self.queues.arena.entities.release(task);
@@ -281,7 +281,7 @@ impl Fair {
         self.queues.arena.groups.len()
     }
 
-    /// What is known of a group.
+    /// The state of a group.
     #[must_use]
     pub fn group(&self, group: GroupId) -> &TaskGroup {
         &self.queues.arena.groups[group.index()]
@@ -342,7 +342,7 @@ impl Fair {
     }
 }
 
-/// What the balancer asks.
+/// Queries of the balancer.
 impl Fair {
     /// `throttled_lb_pair`: the task's group is throttled where it is or where it would go.
     #[inline]

@@ -4,7 +4,7 @@
 //! Files beside this one add the operations on entities, level by level: [`update_curr`](super::update_curr),
 //! [`enqueue_entity`](super::enqueue_entity), [`dequeue_entity`](super::dequeue_entity),
 //! [`pick_next_entity`](super::pick_next_entity), [`update_cfs_group`](super::update_cfs_group),
-//! [`throttle_cfs_rq`](super::bandwidth). The class on top of them ([`Fair`](super::Fair)) knows tasks, wakeups and ticks.
+//! [`throttle_cfs_rq`](super::bandwidth). The class on top of them ([`Fair`](super::Fair)) deals with tasks, wakeups and ticks.
 
 use std::sync::Arc;
 

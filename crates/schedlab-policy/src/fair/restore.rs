@@ -66,7 +66,7 @@ impl Restore<'_> {
         self.arena.groups[group.index()].shares = shares.full();
     }
 
-    /// Overwrites a task's load average; its queue's stays.
+    /// Overwrites a task's load average, and not that of its queue.
     pub fn load(&mut self, task: TaskId, load: LoadState) {
         load.write_to(&mut self.arena.entities[EntityId::of(task)].avg);
     }

@@ -14,7 +14,7 @@ use schedlab_model::{rarely, CpuId, Nanos};
 
 impl Fair {
     /// `task_tick_fair` for the current task of the CPU; before it, `sched_tick` turns a lazy request into a full one.
-    /// Under PREEMPT_AUTO that is left to the caller, who gets what this tick asks for.
+    /// Under PREEMPT_AUTO the caller does that with the request that this tick returns.
     #[inline]
     pub fn task_tick(&mut self, cpu: CpuId, now: Nanos) -> Resched {
         let queues = &mut self.queues;

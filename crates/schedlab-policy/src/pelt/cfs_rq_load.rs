@@ -131,7 +131,7 @@ impl QueueLoad {
         self.add_tg_cfs_propagate(-(se.load_sum as i64));
     }
 
-    /// `remove_entity_load_avg` of an entity that sleeps: it is aged to the queue's last update and leaves a note.
+    /// `remove_entity_load_avg` of an entity that sleeps: it decays up to the last update of the queue, and is added to what the queue has to remove.
     pub fn remove_entity_load_avg(&mut self, se: &mut SchedAvg, weight: u64, signals: &Signals) {
         se.__update_load_avg_blocked_se(self.avg.last_update_time, weight, signals);
         let removed = &mut self.removed;

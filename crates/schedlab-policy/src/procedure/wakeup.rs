@@ -7,7 +7,7 @@ use schedlab_model::{CpuId, TaskId};
 pub struct Wakeup {
     /// The task that wakes.
     pub task: TaskId,
-    /// The CPU that executes the wakeup, and pays for it.
+    /// The CPU that executes the wakeup and is charged its cost.
     pub waker_cpu: CpuId,
     /// The waker is about to sleep (WF_SYNC).
     pub sync: bool,

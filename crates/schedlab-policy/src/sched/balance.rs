@@ -40,7 +40,7 @@ impl<L: ClassList> Sched<L> {
         self.core.rqs[cpu.index()].push_cpu.is_some()
     }
 
-    /// The stopper's work, if there is any: it pushes one task to the CPU that asked for it.
+    /// The stopper's work, if there is any: it pushes one task to the CPU that requested it.
     pub fn active_load_balance_cpu_stop(&mut self, cpu: CpuId, now: Nanos) -> Moves {
         match self.core.rqs[cpu.index()].push_cpu.take() {
             Some(dest) => self.moving(now, |sched| sched.every_class().active_load_balance_cpu_stop(cpu, dest, now)),

@@ -112,10 +112,10 @@ mod tests {
             assert_eq!(clock, asked, "{row}");
             let next = sched.pick_next_task(CPU, clock).unwrap();
             let ran = |sched: &Sched, task| sched.fair.entity(task).sum_exec_runtime;
-            assert_eq!(ran(&sched, hog), asked - MSEC, "{row}: who goes does not pay for the way to schedule()");
+            assert_eq!(ran(&sched, hog), asked - MSEC, "{row}: prev is not charged for the time until schedule()");
             let before = ran(&sched, next);
             sched.tick(CPU, asked + 100 * USEC);
-            assert_eq!(ran(&sched, next) - before, 100 * USEC, "{row}: who comes does");
+            assert_eq!(ran(&sched, next) - before, 100 * USEC, "{row}: next is");
             assert_eq!(clock_at(&mut sched, 50 * MSEC), 50 * MSEC, "{row}: it is skipped once");
         }
     }
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn the_class_of_who_comes_or_goes_makes_no_difference() {
         let request = 40 * MSEC;
-        // The priorities of who runs and of who wakes; 0: the fair class.
+        // The priorities of the running task and of the wakee; 0: the fair class.
         for (row, runs, wakes) in [("6.1", 0, 50), ("6.12.107", 0, 50), ("6.18.12", 0, 50), ("7.2", 10, 50)] {
             let mut sched = one_cpu(row, PreemptModel::Full);
             let task = |sched: &mut Sched, priority| {

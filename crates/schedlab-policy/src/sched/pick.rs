@@ -16,9 +16,9 @@ impl<L: ClassList> Sched<L> {
     pub fn block(&mut self, task: TaskId, special: bool, now: Nanos) -> bool {
         let cpu = self.cpu_of(task);
         let flags = Dequeue { sleep: true, special, ..Dequeue::default() };
-        let gone = self.class_of(task).dequeue_task(cpu, task, flags, now);
+        let dequeued = self.class_of(task).dequeue_task(cpu, task, flags, now);
         self.complete_views();
-        gone
+        dequeued
     }
 
     /// `sched_yield` by the current task of the CPU; the caller reschedules.

@@ -1,4 +1,4 @@
-//! What placement knows about one task (parts of `struct task_struct`).
+//! The state of a task that placement uses (parts of `struct task_struct`).
 
 use schedlab_model::{CpuId, CpuMask, Topology};
 

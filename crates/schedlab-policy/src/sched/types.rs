@@ -21,7 +21,7 @@ pub struct TaskAttr {
     pub rt: Option<RtPolicy>,
     /// Parameters of the deadline class; `rt` and `policy` then do not count.
     pub dl: Option<DlPolicy>,
-    /// Policy of a class that this crate does not have: the name by which the class knows it, and its parameter.
+    /// Policy of a class that this crate does not have: its name in that class, and its parameter.
     pub other: Option<(&'static str, i64)>,
     /// latency-nice, -20..=19; ignored by kernels without it.
     pub latency_nice: i8,
@@ -180,7 +180,7 @@ impl Tested {
         self
     }
 
-    /// `available_idle_cpu` of a CPU: a hypercall, where only the host knows.
+    /// `available_idle_cpu` of a CPU: a hypercall where only the host has the answer.
     #[inline]
     pub(crate) fn available_idle_cpu(&mut self, cpu: CpuId) {
         if let Some((cpus, count)) = &mut self.asks {

@@ -102,7 +102,7 @@ impl<L: ClassList> Sched<L> {
         self.class_of(task).enqueue_task(cpu, task, flags, now);
     }
 
-    /// `wakeup_preempt`: whether the task just queued on `cpu` asks for a reschedule there.
+    /// `wakeup_preempt`: the request to reschedule `cpu` for the task that has just been queued there.
     #[inline]
     pub fn wakeup_preempt(
         &mut self,

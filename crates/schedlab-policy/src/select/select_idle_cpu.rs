@@ -159,7 +159,7 @@ pub(crate) fn scan_cores(
     thread
 }
 
-/// `select_idle_core`: whether every thread of the core is idle; remembers the first usable thread that the task may use.
+/// `select_idle_core`: whether every thread of the core is idle; stores the first usable thread that the task may use.
 fn select_idle_core(
     (map, topology): (&IdleMap, &Topology),
     search: &Search,

@@ -56,7 +56,7 @@ pub struct Version {
     pub(crate) knobs: &'static [(Knob, Option<u64>)],
     /// Preemption models that it can be built or booted with.
     pub preempt_models: &'static [PreemptModel],
-    /// The model used when none is asked for.
+    /// The model if none is set.
     pub preempt_default: PreemptModel,
 }
 
@@ -64,7 +64,7 @@ pub struct Version {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("unknown kernel version \"{name}\"")]
 pub struct VersionError {
-    /// What was asked for.
+    /// The name that was given.
     pub name: String,
     /// The closest names that exist, best first.
     pub nearest: Vec<&'static str>,

@@ -60,7 +60,7 @@ fn newidle_is_gated_by_the_overload_flag_and_avg_idle() {
     assert_eq!(lab.sched.sched_balance_newidle(CpuId(1), lab.now).passes, 0, "no CPU has two tasks");
     crowd(&mut lab, 0, 1);
     assert!(lab.sched.overloaded());
-    // A CPU whose idle spells are short does not pay for a pass: the first pass teaches its cost, 10 ms.
+    // A CPU whose idle periods are short makes no pass: the first one shows its cost, 10 ms.
     lab.sched.set_balance_cost(10 * MSEC, 0);
     assert_eq!(lab.sched.sched_balance_newidle(CpuId(1), lab.now).moved.len(), 1);
     crowd(&mut lab, 0, 1);

@@ -41,7 +41,7 @@ fn an_idle_prev_with_sleepers_load() {
 fn the_budget_and_the_thread_after_it() {
     // 8 cores of 2, all busy but CPU 0; target and prev are CPU 1. The first time the hint of an idle core is followed:
     // 5.2 tests all 16 threads, 5.7 two of the first core and one of each other, then both all 16 CPUs; 5.13 stops at the
-    // first busy thread once it knows an idle one, 6.1 begins with the next core and finds CPU 0 last. A test costs 10 us,
+    // first busy thread once it has found an idle one, 6.1 begins with the next core and finds CPU 0 last. A test costs 10 us,
     // so avg_idle / 512 is short against the search: the second time three CPUs, then the target's core; the one-pass
     // search without the hint tries the sibling of prev first.
     let passes = |first| ("idle CPU search", first, "sibling of target idle", 3 + 1);

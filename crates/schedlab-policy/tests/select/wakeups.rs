@@ -153,7 +153,7 @@ fn with_smt_an_idle_core_goes_before_an_idle_thread() {
     let selection = lab.select(wakee, 0, WAKE);
     assert_eq!((selection.cpu, selection.rule), (CpuId(6), "idle core search"));
     lab.running(6);
-    // No idle core any more: the search remembers the first idle thread it met and clears the hint.
+    // No core is idle any more: the search takes the first idle thread that it has found and clears the hint.
     let selection = lab.select(wakee, 0, WAKE);
     assert_eq!((selection.cpu, selection.rule), (CpuId(1), "idle core search"));
     // Without the hint the sibling of prev comes first.

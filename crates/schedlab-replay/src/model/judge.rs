@@ -109,7 +109,12 @@ impl Model {
     /// A later decision may have set the flag of this one as well.
     fn excuse(&mut self, pending: Option<Decision>) {
         let outcome = Outcome::Unjudged(Unjudged::Shared);
-        self.decisions.extend(pending.map(|pending| Decision { outcome, baselines: None, disagreement: None, ..pending }));
+        self.decisions.extend(pending.map(|pending| Decision {
+            outcome,
+            baselines: None,
+            disagreement: None,
+            ..pending
+        }));
     }
 
     /// EEVDF ends slices in `update_curr`; CFS only at the tick.

@@ -256,7 +256,7 @@ impl Model {
         self.fair.clear_resched(cpu);
     }
 
-    /// A task is gone.
+    /// A task has exited and left its CPU.
     pub(super) fn release(&mut self, pid: Pid) {
         let Some(task) = self.tasks.remove(&pid) else { return };
         let (id, cpu) = (task.id, self.fair.entity(task.id).cpu);

@@ -48,7 +48,7 @@ impl Reader {
         flag
     }
 
-    /// The flag around a charge, which its own record shows on kernels that ask for the reschedule before they emit it.
+    /// The flag around a charge, which its own record shows on kernels that request the reschedule before they emit it.
     pub(super) fn own_flag(&self, cpu: CpuId, charge: &Entry) -> Option<Flag> {
         let shown = self.kernel.charges_show_outcome && charge.cpu == cpu && charge.has_flags();
         let FlagBefore { flag: before, full: before_full } = self.cpus.get(cpu.index()).filter(|_| shown)?.flag_before;

@@ -2,7 +2,7 @@
 //!
 //! Follows core.c and fair.c: an operation emits the same records in the same order in every modelled version, with three
 //! exceptions that the records themselves tell apart. The outcome of a decision is the need-resched flag of the CPU's next record.
-//! The reader knows nothing of vruntimes, except to infer a weight from the growth of one.
+//! The reader does not use vruntimes, except to infer a weight from the growth of one.
 
 mod balance;
 mod charge;
@@ -48,7 +48,7 @@ pub struct Kernel {
     /// `task_fork_fair` charges the parent (`update_curr`), as it does before 6.12. A charge that a fork follows is otherwise
     /// that of something else, such as a change of the nice value.
     pub fork_charges: bool,
-    /// `sched_stat_runtime` is emitted when the charge has asked for the reschedule already: its flag is the tick's outcome.
+    /// `sched_stat_runtime` is emitted after the charge has requested the reschedule: its flag is the tick's outcome.
     pub charges_show_outcome: bool,
     /// The trace is simulated: it begins with empty queues and holds the fork of every task.
     pub simulated: bool,

@@ -1,4 +1,4 @@
-//! A balancing pass: what it knows when it begins, and what the records up to its end say that it did.
+//! A balancing pass: what it has read when it begins, and what the records up to its end show of it.
 
 use schedlab_model::{CpuId, CpuMask};
 use schedlab_trace::Kind;

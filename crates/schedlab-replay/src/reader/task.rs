@@ -1,4 +1,4 @@
-//! What the reader knows of a task.
+//! The reader's state of a task.
 
 use schedlab_model::{CpuId, Nanos, Pid};
 

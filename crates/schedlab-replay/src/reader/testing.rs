@@ -30,7 +30,7 @@ pub fn operations(release: &str, text: &str) -> Vec<Operation> {
     operations
 }
 
-/// Those of them that some test asks for, in short.
+/// Those of them that tests use, in short.
 pub fn words(operations: &[Operation]) -> Vec<String> {
     operations.iter().filter_map(word).collect()
 }

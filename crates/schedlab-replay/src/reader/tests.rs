@@ -108,7 +108,7 @@ fn a_flag_says_what_may_have_set_it() {
     }
 }
 
-/// Who asks for a change, in what form, and where it is made.
+/// The task that requests a change, the form of the request, and where the change is made.
 #[test]
 fn changes_of_nice_values_are_followed() {
     let charge = "a-1 [000] d..2. 0.004500: sched_stat_runtime: comm=a pid=1 runtime=10000 [ns]\n";

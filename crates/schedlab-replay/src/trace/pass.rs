@@ -30,7 +30,7 @@ pub struct TaskAverages {
     pub last_h_load_update: u64,
 }
 
-/// What the pass knows when it begins.
+/// What the pass has read when it begins.
 #[derive(Clone, Copy, Debug)]
 pub struct PassProbe {
     /// The CPU that pulls.

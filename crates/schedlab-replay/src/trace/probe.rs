@@ -94,7 +94,7 @@ pub struct GroupEntity {
     pub runnable: Option<GroupRunnable>,
 }
 
-/// The runnable signal of a group's queue, and what the group knows of it.
+/// The runnable signal of a group's queue, and what of it is in the group's sum.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GroupRunnable {
     /// `avg.runnable_avg` of the group's own `cfs_rq`.

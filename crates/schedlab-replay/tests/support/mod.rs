@@ -87,7 +87,7 @@ struct Cpu {
     flag: bool,
     /// A record shows the flag.
     shown: bool,
-    /// `rq_clock_skip_update` was asked for.
+    /// `rq_clock_skip_update` was called.
     skip: bool,
 }
 
@@ -238,7 +238,7 @@ impl Generator {
         }
     }
 
-    /// The flag follows what the class asks for.
+    /// The flag follows the request of the class.
     fn follow(&mut self, cpu: CpuId) {
         self.cpus[cpu.index()].flag |= self.fair.need_resched(cpu) == Resched::Full;
     }

@@ -1,4 +1,4 @@
-//! Moves of tasks that balancing decided: their trace events, their costs, and the reschedules they ask for.
+//! Moves of tasks that balancing decided: their trace events, their costs, and the reschedules that they request.
 
 use schedlab_model::CpuId;
 use schedlab_policy::{Moves, Stage};

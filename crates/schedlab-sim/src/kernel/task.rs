@@ -1,4 +1,4 @@
-//! A task as its kernel knows it (`task_struct`). What it executes is its program's affair.
+//! The kernel's state of a task (`task_struct`). What the task executes is in its program.
 
 use schedlab_model::{CpuId, Nanos, Pid, TaskId};
 

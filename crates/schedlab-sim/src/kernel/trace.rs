@@ -87,7 +87,7 @@ impl Kernel {
     }
 }
 
-/// The flags of an event in this context. `asked`: what the fair class has asked for since, which `resched_curr` sets at once.
+/// The flags of an event in this context. `asked`: the request of the fair class since, which `resched_curr` sets at once.
 fn flags(context: Context, cpu: &PerCpu, asked: Resched) -> Flags {
     let (full, lazy) = match context {
         Context::Schedule { full, lazy } => (full, lazy),

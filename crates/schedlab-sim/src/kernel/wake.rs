@@ -41,7 +41,7 @@ fn wake<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, w
     debug_assert_eq!(kernel.tasks[task.index()].life, Life::Sleeping);
     let k = &mut kernel.cpus[waker_cpu.index()];
     if rarely(k.in_flight.is_some()) {
-        // Nobody else wakes it.
+        // The task is claimed (TASK_WAKING): no other wakeup takes effect.
         kernel.tasks[task.index()].life = Life::Waking;
         return k.next_wakeups.push_back(wakeup);
     }

@@ -1,4 +1,4 @@
-//! What a guest's CPU pays for leaving the guest, and how often it does.
+//! The cost of VM exits of a guest's CPU, and their number.
 
 use schedlab_spec::PlatformCosts;
 

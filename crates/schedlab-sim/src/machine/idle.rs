@@ -7,7 +7,7 @@ use super::segment::WORK_SHIFT;
 use super::state::Machine;
 
 impl Machine {
-    /// The CPU becomes idle: pending overhead first, then the deepest idle state that pays for the time expected until
+    /// The CPU becomes idle: pending overhead first, then the deepest idle state whose target residency does not exceed the time expected until
     /// the next timer or, if earlier, for the CPU's average idle period: a machine without `cpuidle`.
     pub fn enter_idle_state(&mut self, cpu: CpuId, now: Nanos, until_timer: Nanos) {
         let c = &mut self.cpus[cpu.index()];

@@ -8,7 +8,7 @@ use super::state::Machine;
 /// The lines of one structure that calls touch together.
 ///
 /// The state consists of the last writer, the last reader since then, and all readers since then, folded into 64 bits. CPUs
-/// that share a bit are not told apart: on machines with more than 64 CPUs a read may be free that costs a transfer.
+/// that share a bit are not distinguished: on machines with more than 64 CPUs a read may be free that costs a transfer.
 #[derive(Clone, Copy, Debug)]
 pub struct Lines {
     writer: u16,

@@ -29,7 +29,7 @@ impl Lock {
         wait
     }
 
-    /// How long after `at` it is held by those who have taken it so far.
+    /// For how long after `at` the lock is held by the CPUs that have taken it so far.
     #[inline]
     pub fn free_after(&self, at: Nanos) -> Nanos {
         if at < self.from {

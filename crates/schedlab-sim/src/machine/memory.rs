@@ -1,8 +1,8 @@
 //! The bandwidth of memory, divided among the CPUs that wait for it.
 //!
 //! The memory of a node has a bandwidth, of which at most a part goes to other nodes. Both are divided max-min fairly: a CPU
-//! that wants less than an equal part gets what it wants, the others get equal parts of the rest. A CPU wants what it gets
-//! alone; the threads of a core share the buffers for outstanding lines, so together they want no more than one does.
+//! whose demand is below an equal part gets its demand, the others get equal parts of the rest. The demand of a CPU is what it gets
+//! alone; the threads of a core share the buffers for outstanding lines, so their demand together is that of one.
 //! Left out: different costs of reads and writes, the latency that rises before the limit is reached, caches, channels.
 
 use schedlab_model::CpuId;
@@ -37,7 +37,7 @@ impl MemoryBandwidth {
     }
 }
 
-/// The most that any CPU gets with these demands, above 0; `u32::MAX` if all get what they want.
+/// The most that any CPU gets with these demands, above 0; `u32::MAX` if all get their demand.
 pub(super) fn max_min_share(there_is: u64, mut wants: Vec<u32>) -> u32 {
     wants.sort_unstable();
     let mut left = there_is;
@@ -57,12 +57,12 @@ mod tests {
 
     #[test]
     fn nobody_gets_more_than_an_equal_part_while_another_wants_more() {
-        // The bandwidth, what each wants, the most that one gets.
+        // The bandwidth, the demand of each, the most that one gets.
         let cases: [(u64, &[u32], u32); 6] = [
             (4096, &[1024, 1024], u32::MAX),
             (4096, &[1024; 4], u32::MAX),
             (4096, &[1024; 8], 512),
-            // Three that want little leave the rest to the fourth.
+            // Three of little demand leave the rest to the fourth.
             (2000, &[1024, 300, 1024, 100], 800),
             (10, &[1024; 64], 1),
             (0, &[], u32::MAX),

@@ -22,7 +22,7 @@ const NONE: u64 = u32::MAX as u64;
 /// An idle state as the governor sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct State {
-    /// Shortest stay that pays for it, ns.
+    /// Target residency, ns.
     pub target_residency: Nanos,
     /// Longest time that leaving it takes, ns.
     pub exit_latency: Nanos,

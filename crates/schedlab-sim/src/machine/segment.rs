@@ -31,7 +31,7 @@ pub enum Mode {
     IrqOff,
     /// Kernel mode, until the task gets the spinlock of the kernel for which it spins with preemption disabled.
     LockSpin,
-    /// A guest's CPU that halts until it is kicked, because the spinlock that it wants has been held for long (`pv_wait`).
+    /// A guest's CPU that halts until it is kicked, because the spinlock that it waits for has been held for long (`pv_wait`).
     PvWait,
 }
 

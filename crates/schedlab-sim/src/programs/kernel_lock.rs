@@ -1,6 +1,6 @@
 //! Spinlocks of the kernel, taken within a system call.
 //!
-//! Preemption is disabled from the moment at which a task wants the lock until it has released it, so a waiter is the current
+//! Preemption is disabled from the call of spin_lock() until the lock has been released, so a waiter is the current
 //! task of its CPU; in a guest the CPU itself may not be executed. Follows queued_spin_lock_slowpath, virt_spin_lock and
 //! kernel/locking/qspinlock_paravirt.h of 6.12.117, which tests the lock as 5.4 does; for powerpc arch/powerpc/lib/qspinlock.c and
 //! simple_spinlock.h, for s390 arch_spin_lock_classic of 6.12. The transfer of the lock's line between CPUs
@@ -29,7 +29,7 @@ const SLEEPY: Nanos = 256;
 /// A waiter that is not the first checks its predecessor's state once in this many iterations (`PV_PREV_CHECK_MASK` + 1).
 const PREV_CHECK: Nanos = 256;
 
-/// The task wants the lock.
+/// The task tries to take the lock.
 pub fn begin_kernel_lock<S: Sink>(x: &mut Running<S>, object: u32) -> Next {
     let (task, cost, kind) = (x.task, x.machine.atomic_time, x.kernel.spinlocks);
     x.machine.charge(x.cpu, cost);

@@ -71,7 +71,7 @@ pub enum Object {
 pub struct SpinLock {
     /// Holder; it may have exited with the lock.
     pub owner: Option<Pid>,
-    /// Tasks that want it, in the order in which they began to spin. Those that were preempted or sleep are among them.
+    /// Tasks that wait for it, in the order in which they began to spin. Those that were preempted or sleep are among them.
     pub spinning: Vec<TaskId>,
     /// How tasks wait for it.
     pub spec: SpinLockSpec,

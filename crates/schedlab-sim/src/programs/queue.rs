@@ -42,7 +42,7 @@ fn futex_wait<S: Sink>(x: &mut Running<S>, object: u32, timeout: u8, expired: u3
     let timeout = *x.register(timeout);
     if x.position().resumed {
         let Object::FutexQueue(waiting) = x.object(object) else { return Next::Done };
-        // Still queued: nobody has woken it, its timer has expired (futex_unqueue). It may have been requeued meanwhile.
+        // Still queued: it has not been woken, its timer has expired (futex_unqueue). It may have been requeued meanwhile.
         let queued = waiting.iter().position(|waiter| waiter.task == task);
         return match queued.and_then(|at| waiting.remove(at)) {
             Some(_) => Next::Goto(expired),

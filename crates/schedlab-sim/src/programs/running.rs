@@ -37,7 +37,7 @@ impl<'r, S: Sink> Running<'_, 'r, S> {
         }
     }
 
-    /// The task as the kernel knows it.
+    /// The task's index in the kernel.
     #[inline]
     pub fn task(&mut self) -> &mut Task {
         &mut self.kernel.tasks[self.task.index()]

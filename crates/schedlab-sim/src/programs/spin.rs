@@ -17,7 +17,7 @@ use crate::run::Source;
 /// Work that no run ends: the longest time that a task spins.
 const FOREVER: u64 = 1 << 60;
 
-/// The task wants the lock.
+/// The task tries to take the lock.
 pub fn begin_spin_lock<S: Sink>(x: &mut Running<S>, object: u32) -> Next {
     x.carry_user_op();
     let (task, pid) = (x.task, x.task().pid);

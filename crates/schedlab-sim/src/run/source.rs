@@ -100,7 +100,7 @@ impl Source {
     }
 }
 
-/// Packs (kernel, kind, CPU) into the dense numbers that the event queue wants.
+/// Packs (kernel, kind, CPU) into dense numbers for the event queue.
 #[derive(Clone, Copy, Debug)]
 pub struct Sources {
     /// Low bits of a source that hold its CPU: enough for the kernel with the most.

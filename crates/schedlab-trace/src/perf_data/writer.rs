@@ -21,7 +21,7 @@ const ENTRY_BYTES: u64 = ATTR_BYTES + 16;
 const TRACEPOINT: u32 = 2;
 const SAMPLE_TYPE: u64 =
     sample::IDENTIFIER | sample::IP | sample::TID | sample::TIME | sample::CPU | sample::PERIOD | sample::RAW;
-/// Every record ends in who, when, where and which event (attr.sample_id_all); perf finds the task of a name by it.
+/// Every record ends in task, time, CPU and event (attr.sample_id_all); perf finds the task of a name by it.
 const SAMPLE_ID_ALL: u64 = 1 << 18;
 /// Records of one round; a reader holds two rounds.
 const ROUND: u32 = 1024;

@@ -13,7 +13,7 @@ use crate::{state, Flags, Kind};
 #[derive(Clone, PartialEq, Debug)]
 pub struct Draft {
     pub item: Item,
-    /// A compact switch: its state bits, and who runs next. It does not say who left.
+    /// A compact switch: its state bits, and the next task. It does not contain the previous one.
     pub compact: Option<(i64, Running)>,
 }
 

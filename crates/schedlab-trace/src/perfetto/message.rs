@@ -1,5 +1,5 @@
 //! The few messages of protos/perfetto/trace that this crate writes and reads, with their public field numbers.
-//! Fields it does not need are left out; protobuf readers skip what they do not know.
+//! Fields it does not need are left out; protobuf readers skip unknown fields.
 
 use prost::Message;
 

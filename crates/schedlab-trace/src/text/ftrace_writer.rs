@@ -78,7 +78,7 @@ fn body(kind: &Kind, words: &Words<'_>) -> String {
     }
 }
 
-/// Perfetto knows ftrace text by its first line, so that comes before what the file says about its origin.
+/// Perfetto recognizes ftrace text by its first line, so that line precedes the comments about the file's origin.
 fn write_header(out: &mut dyn Write, header: &Header) -> std::io::Result<()> {
     writeln!(out, "# tracer: nop\n#")?;
     header.lines().try_for_each(|line| writeln!(out, "# {}", one_line(&line)))?;

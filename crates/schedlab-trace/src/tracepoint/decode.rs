@@ -6,7 +6,7 @@ use super::{Endian, Field, Format, Shape, TEXT_EVENT};
 use crate::item::What;
 use crate::{state, Flags, Kind};
 
-/// Knows every format of a file.
+/// Every format of a file.
 #[derive(Clone, Default, Debug)]
 pub struct Decoder {
     endian: Endian,

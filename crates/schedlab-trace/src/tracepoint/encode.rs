@@ -191,7 +191,7 @@ impl EventType {
         text += &line("unsigned char common_flags", 2, 1, 0);
         text += &line("unsigned char common_preempt_count", 3, 1, 0);
         text += &line("int common_pid", 4, 4, 1);
-        // By this empty line libtraceevent knows where the common fields end.
+        // This empty line ends the common fields for libtraceevent.
         text.push('\n');
         let mut offset = COMMON_BYTES;
         for (name, kind) in self.fields {

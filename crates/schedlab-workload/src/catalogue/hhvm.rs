@@ -1,4 +1,4 @@
-//! A web server like HHVM, from what its operators published: request threads that want long slices and to be woken fast.
+//! A web server like HHVM, from what its operators published: request threads that need long slices and a short wakeup latency.
 //!
 //! - A request is served by one thread from its arrival to its end: `request` of CPU time in three parts, with a wait of
 //!   `wait` for a back end between two parts. Meta's engineers ask for 5 to 20 ms of undisturbed CPU time per request, and
@@ -83,7 +83,7 @@ pub(super) const ENTRY: Entry = Entry {
 
 /// Parts of a request, with a wait between two of them.
 const PARTS: u64 = 3;
-/// CPU time of a request: what Meta's engineers want it to run undisturbed.
+/// CPU time of a request, which according to Meta's engineers should not be interrupted.
 const REQUEST: [Nanos; 2] = [5 * MSEC, 20 * MSEC];
 /// A random read of the disk, and how many it serves at a time.
 const READ: [Nanos; 2] = [85 * USEC, 115 * USEC];

@@ -1,5 +1,5 @@
 //! The JSON that rt-app and workgen read: with comments, trailing commas, bare keys, keys without a value, and repeated
-//! keys, which are kept in order. Every value knows its place.
+//! keys, which are kept in order. Every value has its position in the file.
 
 use std::cell::Cell;
 

@@ -1,4 +1,4 @@
-// The visible slices as a table, for those who cannot see the canvas; text only ever becomes text.
+// The visible slices as a table, for readers who cannot see the canvas; text only ever becomes text.
 const MOST_ROWS = 60, TITLES = ['variant', 'CPU', 'task', 'from', 'for', 'end'];
 const WORDS = new Set(['variant', 'CPU', 'task', 'end']);
 

@@ -140,8 +140,8 @@ impl Tree {
     /// The same of two nodes, the usual case of a switch: the one that stays is the root, and black.
     #[inline]
     fn erase_one_of_two(&mut self, nodes: &mut [Node], id: EntityId) {
-        let gone = &nodes[id.index()];
-        let (above, below) = (gone.parent, if gone.left.is_some() { gone.left } else { gone.right });
+        let erased = &nodes[id.index()];
+        let (above, below) = (erased.parent, if erased.left.is_some() { erased.left } else { erased.right });
         if above.is_nil() {
             let stays = &mut nodes[below.index()];
             (stays.parent, stays.red) = (EntityId::NIL, false);

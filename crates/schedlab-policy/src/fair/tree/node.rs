@@ -1,4 +1,4 @@
-//! A node of a tree and what it knows of the subtree below it.
+//! A node of a tree and the summary of the subtree below it.
 
 use super::super::entity::EntityId;
 use crate::{GroupSlice, LagLimit, Protection, Rules};

@@ -55,11 +55,11 @@ impl Rebalance<'_> {
     /// `__rb_erase_augmented`: unlinks a node and restores minima and colours.
     #[inline(never)]
     pub(super) fn __rb_erase_augmented(&mut self, id: EntityId) {
-        let gone = self.nodes[id.index()];
-        let (refresh, rebalance) = if gone.left.is_nil() || gone.right.is_nil() {
-            self.erase_with_one_child(id, &gone)
+        let erased = self.nodes[id.index()];
+        let (refresh, rebalance) = if erased.left.is_nil() || erased.right.is_nil() {
+            self.erase_with_one_child(id, &erased)
         } else {
-            self.erase_with_two_children(id, &gone)
+            self.erase_with_two_children(id, &erased)
         };
         propagate(self.nodes, refresh, self.slices);
         if rebalance.is_some() {
@@ -118,47 +118,47 @@ impl Rebalance<'_> {
     }
 
     /// Returns where minima change first, and the parent of the missing black node if there is one.
-    fn erase_with_one_child(&mut self, id: EntityId, gone: &Node) -> (EntityId, EntityId) {
-        let child = if gone.left.is_some() { gone.left } else { gone.right };
-        self.replace_child(gone.parent, id, child);
+    fn erase_with_one_child(&mut self, id: EntityId, erased: &Node) -> (EntityId, EntityId) {
+        let child = if erased.left.is_some() { erased.left } else { erased.right };
+        self.replace_child(erased.parent, id, child);
         if child.is_some() {
             // An only child is red and its parent black: recolouring it keeps the black height.
-            self.nodes[child.index()].parent = gone.parent;
-            self.nodes[child.index()].red = gone.red;
-            return (gone.parent, EntityId::NIL);
+            self.nodes[child.index()].parent = erased.parent;
+            self.nodes[child.index()].red = erased.red;
+            return (erased.parent, EntityId::NIL);
         }
-        (gone.parent, if gone.red { EntityId::NIL } else { gone.parent })
+        (erased.parent, if erased.red { EntityId::NIL } else { erased.parent })
     }
 
     /// The successor takes the node's place. Returns as [`Rebalance::erase_with_one_child`].
-    fn erase_with_two_children(&mut self, id: EntityId, gone: &Node) -> (EntityId, EntityId) {
-        let mut successor = gone.right;
+    fn erase_with_two_children(&mut self, id: EntityId, erased: &Node) -> (EntityId, EntityId) {
+        let mut successor = erased.right;
         while self.nodes[successor.index()].left.is_some() {
             successor = self.nodes[successor.index()].left;
         }
         let orphan = self.nodes[successor.index()].right;
         let successor_was_red = self.nodes[successor.index()].red;
-        let from = if successor == gone.right {
+        let from = if successor == erased.right {
             successor
         } else {
             let above = self.nodes[successor.index()].parent;
             self.nodes[above.index()].left = orphan;
-            self.nodes[successor.index()].right = gone.right;
-            self.nodes[gone.right.index()].parent = successor;
+            self.nodes[successor.index()].right = erased.right;
+            self.nodes[erased.right.index()].parent = successor;
             above
         };
-        self.nodes[successor.index()].left = gone.left;
-        self.nodes[gone.left.index()].parent = successor;
-        self.replace_child(gone.parent, id, successor);
-        self.nodes[successor.index()].parent = gone.parent;
-        self.nodes[successor.index()].red = gone.red;
+        self.nodes[successor.index()].left = erased.left;
+        self.nodes[erased.left.index()].parent = successor;
+        self.replace_child(erased.parent, id, successor);
+        self.nodes[successor.index()].parent = erased.parent;
+        self.nodes[successor.index()].red = erased.red;
         if orphan.is_some() {
             self.nodes[orphan.index()].parent = from;
             self.nodes[orphan.index()].red = false;
         }
         let rebalance = if orphan.is_nil() && !successor_was_red { from } else { EntityId::NIL };
         if self.slices.stale() {
-            self.nodes[successor.index()].min_value = gone.min_value;
+            self.nodes[successor.index()].min_value = erased.min_value;
             let mut at = from;
             while at != successor && recompute(self.nodes, at, self.slices) {
                 at = self.nodes[at.index()].parent;
@@ -173,7 +173,7 @@ impl Rebalance<'_> {
             at = self.nodes[at.index()].parent;
         }
         recompute(self.nodes, successor, self.slices);
-        (gone.parent, rebalance)
+        (erased.parent, rebalance)
     }
 
     /// `____rb_erase_color`: restores the black height below `parent`, one of whose children lacks a black node.
