@@ -99,7 +99,7 @@ def test_a_kernel_is_recorded_first_and_the_answer_is_kept(
     _, out, _ = cli("identify", "7.0")
     assert [order.kernel for order in orders] == ["7.0"]
     # No load of one CPU tells 7.0 from 7.0.4; the row of the release comes first.
-    assert out.startswith("rows 7.0, 7.0.4 fit alike")
+    assert out.startswith("rows 7.0, 7.0.4 fit equally well")
     known = identity.find("sha")
     assert known is not None
     assert known.rows == ("7.0", "7.0.4")

@@ -84,7 +84,7 @@ def test_two_adjustments_do_not_contradict_each_other(schedlab: Schedlab, scenar
     assert all(j["p_holm"] > 0.05 for j in p99["comparisons"])
     (ranks,) = [r["ranks"] for r in found["rankings"] if r["metric"] == "probe.latency.p99"]
     assert ranks == {"a": 1, "b": 2, "c": 3}
-    assert "asked for each metric by itself (Holm over its 3 pairs)" in words(out)
+    assert "tested for each metric by itself (Holm over its 3 pairs)" in words(out)
     both = "probe.latency.p99 (b against a), probe.latency.p99 (c against a)"
     assert f"ranked for the metric by itself, not certain for all metrics together: {both}" in words(out)
 

@@ -1,4 +1,4 @@
-"""The loads that tell kernel rows apart, in one line for the shell of a guest with one CPU."""
+"""The loads that distinguish kernel rows, in one line for the shell of a guest with one CPU."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def _html(block: Chart | Heading | Paragraph | Items) -> str:
 
 
 def _table(block: Table, caption: str) -> str:
-    """Numbers stand right; other cells stand left, and long ones wrap."""
+    """Numbers are right-aligned; other cells are left-aligned, and long ones wrap."""
     head, *rest = block.rows
     looks = ["" if _numbers(rest, i) else _look(rest, i) for i in range(1, len(head))]
     return table(caption, head, [cells(head, row, looks=looks) for row in rest], cards=True)

@@ -51,7 +51,7 @@ def _threads(machine: Mapping[str, Any]) -> list[str]:
     more = f" ({source})" if source else ""
     return [
         f"The {cpus} CPUs are threads of {len(cores)} cores{more}: a CPU is slower while the other threads of its core "
-        f"are busy, so a load that asks for a share of {cpus} CPUs may need more than that share of their time."
+        f"are busy, so a load that is set to a share of {cpus} CPUs may need more than that share of their time."
     ]
 
 

@@ -99,7 +99,7 @@ def _slowest(found: Closer) -> str:
         f"did at the midpoint{' after a thread took the request' if queued else ''}"
     )
     shown = table(caption, head, rows, cards=True)
-    note = f"<p>These are single samples of seed {found.seed}; the slowest of all seeds stand above.</p>"
+    note = f"<p>These are single samples of seed {found.seed}; the slowest of all seeds are above.</p>"
     return f"<h2>The slowest samples</h2>{shown}{note}<h3>What explain says of each</h3>{''.join(answers)}"
 
 

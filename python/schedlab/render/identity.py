@@ -81,7 +81,7 @@ def _numbers(r: Report) -> tuple[Any, ...]:
 def _answer(best: Sequence[Report]) -> str:
     names = ", ".join(r["row"] for r in best)
     if len(best) > 1:
-        return f"rows {names} fit alike: this load does not tell them apart"
+        return f"rows {names} fit equally well: this load does not distinguish them"
     return f"row {names} fits best"
 
 

@@ -22,7 +22,7 @@ def table(
 ) -> str:
     """Finished cells in a region that scrolls by itself; with `cards`, narrow screens show a row as a card.
 
-    The first column holds the headers of the rows, which stand left as their title does; with `words`, all columns do.
+    The first column holds the headers of the rows, left-aligned as their title is; with `words`, all columns do.
     """
     left = [words or i == 0 or h in TEXT_COLUMNS for i, h in enumerate(head)]
     titles = "".join(f'<th scope="col"{_LEFT * text}>{escape(h)}</th>' for h, text in zip(head, left, strict=True))

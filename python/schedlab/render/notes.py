@@ -227,7 +227,7 @@ def ties(comparison: Comparison) -> list[str]:
         return []
     tests = comb(len(comparison.columns), 2)
     head = (
-        "rank: one more than the number of variants that are better with certainty, asked for each metric by itself "
+        "rank: one more than the number of variants that are better with certainty, tested for each metric by itself "
         f"(Holm over its {tests} pairs)"
     )
     lines = [f"{name}: {', '.join(f'{a} and {b}' for a, b in tied)}" for name, tied in pairs]

@@ -1,4 +1,4 @@
-"""A runqueue at one moment as a table: what a pick sees."""
+"""A runqueue at one moment as a table: the input of a pick."""
 
 from __future__ import annotations
 
