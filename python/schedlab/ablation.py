@@ -176,79 +176,127 @@ def _judged(
     failures: tuple[str, ...],
 ) -> Ablation:
     a, b = pair
-    names = ["a", "b", *(sign + d["name"] for d in found for sign in "+-")]
-    samples = {
-        n: [r.metrics.get(metric.name) if (r := runs.get((n, s))) else None for s in scenario.seeds] for n in names
-    }
-    # A seed counts if everything that did not fail as a whole has a value for it.
-    ran = [n for n in names if any(x is not None for x in samples[n])]
-    seeds = [i for i in range(len(scenario.seeds)) if all(_finite(samples[n][i]) for n in ran)]
-    if not {"a", "b"} <= set(ran) or not seeds:
-        raise RunError(f"no seed has a value of {metric.name} for every run", hint="; ".join(failures[:3]) or None)
-    kept = {n: [float(x) for i in seeds if (x := samples[n][i]) is not None] for n in ran}
-    percent = all(x > 0 for values in kept.values() for x in values)
-    change = _log_ratios if percent else _differences
-    show = _percent if percent else _as_is
-    totals = change(kept["a"], kept["b"])
+    values = _values(scenario, metric, found, runs, failures)
+    totals = values.change("a", "b")
     whole = walsh_interval(totals)
-    total = judge(metric, a, b, samples["a"], samples["b"], scenario.noise)
+    total = judge(metric, a, b, values.samples["a"], values.samples["b"], scenario.noise)
     certain = whole.estimate != 0 and (
-        total.verdict == DETERMINISTIC or (whole.excludes_zero() and len(seeds) >= SMALLEST_N)
+        total.verdict == DETERMINISTIC or (whole.excludes_zero() and len(values.seeds) >= SMALLEST_N)
     )
-    parts, sums, alones = list[Part](), [0.0] * len(seeds), [0.0] * len(seeds)
+    flips = {d["name"]: _flip(values, d) for d in found}
+    parts = []
     for d in found:
-        plus, minus = "+" + d["name"], "-" + d["name"]
-        both: list[float] | None = None
-        depends: Interval | None = None
-        if plus in ran and minus in ran:
-            alone, missing = change(kept["a"], kept[plus]), change(kept[minus], kept["b"])
-            both = [(x + y) / 2 for x, y in zip(alone, missing, strict=True)]
-            if d["within"] is None:
-                depends = walsh_interval([y - x for x, y in zip(alone, missing, strict=True)])
-                alones = [x + y for x, y in zip(alones, alone, strict=True)]
-                sums = [x + y for x, y in zip(sums, both, strict=True)]
-            else:
-                # Only one of the two has it: the other flip does nothing.
-                both = [x + y for x, y in zip(alone, missing, strict=True)]
-        effect = walsh_interval(both) if both is not None else None
-        share_range = share_interval(both, totals) if both is not None and certain else None
+        flip, plus, minus = flips[d["name"]], "+" + d["name"], "-" + d["name"]
+        effect = walsh_interval(flip.both) if flip else None
+        share_range = share_interval(flip.both, totals) if flip and certain else None
         parts.append(
             Part(
                 name=d["name"],
                 kind=d["kind"],
                 a=d["a"],
                 b=d["b"],
-                alone=judge(metric, a, plus, samples["a"], samples[plus], scenario.noise),
-                missing=judge(metric, minus, b, samples[minus], samples["b"], scenario.noise),
-                effect=show(effect) if effect else None,
+                alone=judge(metric, a, plus, values.samples["a"], values.samples[plus], scenario.noise),
+                missing=judge(metric, minus, b, values.samples[minus], values.samples["b"], scenario.noise),
+                effect=values.show(effect) if effect else None,
                 share=_share(effect, share_range, whole) if certain else None,
                 share_range=share_range,
-                depends=show(depends) if depends else None,
+                depends=values.show(walsh_interval(flip.depends)) if flip and not flip.bundled else None,
                 within=d["within"],
                 inert=_inert(runs, scenario.seeds, plus, minus),
                 function=d.get("function"),
                 since=d.get("since"),
             )
         )
-    complete = all(p.effect is not None for p in parts)
-    together = walsh_interval([t - s for t, s in zip(totals, alones, strict=True)]) if complete else None
-    rest = walsh_interval([t - s for t, s in zip(totals, sums, strict=True)]) if complete else None
+    complete = all(flips.values())
+    single = [flip for flip in flips.values() if flip and not flip.bundled]
+    together = _rest(totals, [flip.alone for flip in single]) if complete else None
+    rest = _rest(totals, [flip.both for flip in single]) if complete else None
     return Ablation(
         scenario=scenario,
         a=a,
         b=b,
         metric=metric,
-        seeds=tuple(scenario.seeds[i] for i in seeds),
+        seeds=tuple(scenario.seeds[i] for i in values.seeds),
         total=total,
-        effect=show(whole),
-        percent=percent,
+        effect=values.show(whole),
+        percent=values.percent,
         parts=tuple(sorted(parts, key=lambda p: -abs(p.effect.estimate) if p.effect else 0.0)),
-        interaction=show(together) if together else None,
+        interaction=values.show(together) if together else None,
         interaction_share=together.estimate / whole.estimate if together and certain else None,
-        unattributed=show(rest) if rest else None,
+        unattributed=values.show(rest) if rest else None,
         unattributed_share=rest.estimate / whole.estimate if rest and certain else None,
         failures=failures,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Values:
+    """The metric in both variants (`a`, `b`) and in every flip (`+NAME`, `-NAME`)."""
+
+    samples: Mapping[str, Sequence[float | None]]
+    seeds: tuple[int, ...]
+    """Those that count, by index: everything that did not fail as a whole has a value for them."""
+    kept: Mapping[str, Sequence[float]]
+    """The values of those seeds; without what failed as a whole."""
+    percent: bool
+
+    def change(self, before: str, after: str) -> list[float]:
+        """By seed."""
+        return (_log_ratios if self.percent else _differences)(self.kept[before], self.kept[after])
+
+    def show(self, interval: Interval) -> Interval:
+        return (_percent if self.percent else _as_is)(interval)
+
+
+def _values(
+    scenario: Scenario,
+    metric: Metric,
+    found: Sequence[Mapping[str, Any]],
+    runs: Samples,
+    failures: tuple[str, ...],
+) -> _Values:
+    names = ["a", "b", *(sign + d["name"] for d in found for sign in "+-")]
+    samples = {
+        n: [r.metrics.get(metric.name) if (r := runs.get((n, s))) else None for s in scenario.seeds] for n in names
+    }
+    ran = [n for n in names if any(x is not None for x in samples[n])]
+    seeds = tuple(i for i in range(len(scenario.seeds)) if all(_finite(samples[n][i]) for n in ran))
+    if not {"a", "b"} <= set(ran) or not seeds:
+        raise RunError(f"no seed has a value of {metric.name} for every run", hint="; ".join(failures[:3]) or None)
+    kept = {n: [float(x) for i in seeds if (x := samples[n][i]) is not None] for n in ran}
+    return _Values(samples, seeds, kept, all(x > 0 for values in kept.values() for x in values))
+
+
+@dataclass(frozen=True, slots=True)
+class _Flip:
+    """The effect of one difference by seed: added to the first variant, and to the second without it."""
+
+    alone: Sequence[float]
+    missing: Sequence[float]
+    bundled: bool
+    """It is a part of a bundle, which only one of the two variants has: the other flip has no effect."""
+
+    @property
+    def both(self) -> list[float]:
+        share = 1 if self.bundled else 2
+        return [(x + y) / share for x, y in zip(self.alone, self.missing, strict=True)]
+
+    @property
+    def depends(self) -> list[float]:
+        return [y - x for x, y in zip(self.alone, self.missing, strict=True)]
+
+
+def _flip(values: _Values, difference: Mapping[str, Any]) -> _Flip | None:
+    """None if a run failed."""
+    plus, minus = "+" + difference["name"], "-" + difference["name"]
+    if plus not in values.kept or minus not in values.kept:
+        return None
+    return _Flip(values.change("a", plus), values.change(minus, "b"), difference["within"] is not None)
+
+
+def _rest(totals: Sequence[float], effects: Sequence[Sequence[float]]) -> Interval:
+    """What is left of the whole effect after these effects."""
+    return walsh_interval([total - sum(effect[i] for effect in effects) for i, total in enumerate(totals)])
 
 
 def _share(effect: Interval | None, found: Interval | None, whole: Interval) -> float | None:
