@@ -30,7 +30,7 @@ impl FairClass<'_> {
         tested: &mut Tested,
     ) -> Option<Selected> {
         let asym = self.core.asym.as_ref()?;
-        if asym.is_overutilized() {
+        if asym.is_rd_overutilized() {
             return None;
         }
         let from = self.core.domains.asym_level(tested.from())?;
@@ -108,7 +108,7 @@ impl FairClass<'_> {
             table.cpus.iter().map(|cpu| self.effective_cpu_util(*cpu, self.cpu_util(*cpu, task, None, false))).sum();
         busy = busy.min(whole);
         if dst.is_some() {
-            busy = (busy + self.task_busy_time(task)).min(whole);
+            busy = (busy + self.eenv_task_busy_time(task)).min(whole);
         }
         let boost = self.core.rules.runnable_boost;
         let requested = |cpu: &CpuId| {
@@ -127,7 +127,7 @@ impl FairClass<'_> {
     }
 
     /// `eenv_task_busy_time`: what the task uses, less what interrupts take from its previous CPU.
-    fn task_busy_time(&self, task: TaskId) -> u64 {
+    fn eenv_task_busy_time(&self, task: TaskId) -> u64 {
         let prev = self.core.cpu_of(task);
         let whole = u64::from(self.core.topology.capacity(prev));
         let irq = u64::from(self.core.rqs[prev.index()].avg_irq.util_avg);

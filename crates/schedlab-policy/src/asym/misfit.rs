@@ -37,10 +37,10 @@ impl FairClass<'_> {
     /// `check_update_overutilized_status` at a wakeup and at a tick.
     #[inline(always)]
     pub(crate) fn check_update_overutilized_status(&mut self, cpu: CpuId) {
-        let watched = self.core.asym.as_ref().is_some_and(|asym| !asym.is_overutilized());
+        let watched = self.core.asym.as_ref().is_some_and(|asym| !asym.is_rd_overutilized());
         if watched && self.cpu_overutilized(cpu) {
             if let Some(asym) = &mut self.core.asym {
-                asym.set_overutilized(true);
+                asym.set_rd_overutilized(true);
             }
         }
     }

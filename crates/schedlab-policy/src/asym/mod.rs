@@ -49,17 +49,17 @@ impl Asym {
     }
 
     /// `sched_energy_enabled`: every CPU has an energy model.
-    pub fn uses_energy(&self) -> bool {
+    pub fn sched_energy_enabled(&self) -> bool {
         !self.perf_tables.is_empty()
     }
 
     /// `is_rd_overutilized`: load is balanced as usual.
-    pub fn is_overutilized(&self) -> bool {
-        !self.uses_energy() || self.overutilized
+    pub fn is_rd_overutilized(&self) -> bool {
+        !self.sched_energy_enabled() || self.overutilized
     }
 
     /// `set_rd_overutilized`.
-    pub fn set_overutilized(&mut self, overutilized: bool) {
+    pub fn set_rd_overutilized(&mut self, overutilized: bool) {
         self.overutilized = overutilized;
     }
 }

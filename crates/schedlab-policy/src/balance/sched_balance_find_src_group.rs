@@ -60,7 +60,7 @@ impl FairClass<'_> {
 
     /// Placement goes by energy, so that nothing is balanced but tasks that are too big.
     fn saves_energy(&self, busiest: &GroupStats) -> bool {
-        let overutilized = self.core.asym.as_ref().is_none_or(|asym| asym.is_overutilized());
+        let overutilized = self.core.asym.as_ref().is_none_or(|asym| asym.is_rd_overutilized());
         busiest.kind != GroupType::MisfitTask && !overutilized
     }
 
@@ -98,7 +98,7 @@ impl FairClass<'_> {
             self.core.domains.set_overload(overload);
         }
         if let Some(state) = self.core.asym.as_mut().filter(|_| highest || overutilized) {
-            state.set_overutilized(overutilized);
+            state.set_rd_overutilized(overutilized);
         }
         self.update_idle_cpu_scan(env);
         stats

@@ -243,7 +243,7 @@ impl Core {
     /// With placement by energy a group counts as overloaded only if one of its CPUs is overutilized (7.2 and later).
     #[inline]
     pub(crate) fn overload_needs_energy(&self) -> bool {
-        self.rules.overload_minds_energy && self.asym.as_ref().is_some_and(|asym| asym.uses_energy())
+        self.rules.overload_minds_energy && self.asym.as_ref().is_some_and(|asym| asym.sched_energy_enabled())
     }
 
     /// Whether the search for an idle CPU distinguishes clusters (`sched_cluster_active`, 6.7 and later).

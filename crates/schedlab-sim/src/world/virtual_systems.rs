@@ -405,14 +405,14 @@ impl VirtualSystems {
             return;
         }
         if self.rules[self.vcpus[vcpu].vm].escalates && sender != vcpu {
-            return self.escalate(run, vcpu);
+            return self.xive_esc_irq(run, vcpu);
         }
         self.wake_thread(run, vcpu, by);
     }
 
     /// `xive_esc_irq`: an interrupt for a vCPU that is not dispatched becomes one of the host, which wakes the thread. The host CPU that
     /// handles it was chosen when the vCPU was created, each time the next one (`xive_pick_irq_target`).
-    fn escalate<S: Sink>(&mut self, run: &mut Run<S>, vcpu: usize) {
+    fn xive_esc_irq<S: Sink>(&mut self, run: &mut Run<S>, vcpu: usize) {
         let host = self.vcpus[vcpu].host;
         let System { machine, kernel, .. } = &mut self.systems[host];
         let cpu = CpuId((vcpu % machine.cpus.len()) as u32);
