@@ -1,9 +1,11 @@
-"""Runs the test suites one after the other and adds up their results.
+"""Runs the test suites in two lanes and adds up their results.
 
-`suites.py [GROUP...]` runs the suites of these groups, by default all. A suite is a row of SUITES. Its output goes to
-out/tests/NAME.log and is shown if it fails. The last line, `N passed, N failed, N skipped`, is the result. A test that
-cannot run here prints a line `skipped: WHAT: WHY`; such lines are shown and counted. Budgets are printed beside the
-times and decide nothing, except that a suite that takes ten times its budget is assumed to hang and is killed.
+`suites.py [GROUP...]` runs the suites of these groups, by default all. A suite is a row of SUITES. The suites that
+call cargo share one lane, since cargo locks its target directory; all others share the second lane, and the lanes run
+at the same time. The output of a suite goes to out/tests/NAME.log and is shown if it fails. The last line, `N passed,
+N failed, N skipped`, is the result. A test that cannot run here prints a line `skipped: WHAT: WHY`; such lines are
+shown and counted. Budgets are printed beside the times and decide nothing, except that a suite that takes ten times
+its budget is assumed to hang and is killed.
 """
 
 from __future__ import annotations
@@ -14,8 +16,11 @@ import shlex
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +38,11 @@ class Suite:
     command: str
     budget_min: float
 
+    @property
+    def lane(self) -> str:
+        """Suites of one lane run one after the other."""
+        return "cargo" if self.command.startswith(("cargo", "python tools/check_package.py")) else "other"
+
 
 EXAMPLES = ("README.md", "docs/explain.md", "docs/tutorials/first-scenario.md")
 """Pages whose console blocks are run and compared."""
@@ -40,16 +50,16 @@ EXAMPLES = ("README.md", "docs/explain.md", "docs/tutorials/first-scenario.md")
 SUITES = [
     Suite("rust-format", "lint", "cargo fmt --all --check -- --color never", 0.2),
     Suite("rust-lint", "lint", "cargo clippy --workspace --all-targets --quiet -- -D warnings", 2),
-    Suite("words", "rust", "cargo test -p schedlab-model -p schedlab-trace -p schedlab-metrics", 2),
-    Suite("workloads", "rust", "cargo test -p schedlab-workload -p schedlab-scenario", 2),
-    Suite("policy", "rust", "cargo test -p schedlab-policy", 2),
-    Suite("replay", "rust", "cargo test -p schedlab-replay", 2),
-    Suite("simulator", "rust", "cargo test -p schedlab-spec -p schedlab-sim -p schedlab-lab", 5),
-    Suite("agent", "rust", "cargo test -p schedlab-agent", 2),
+    Suite("words", "rust", "cargo test --no-fail-fast -p schedlab-model -p schedlab-trace -p schedlab-metrics", 2),
+    Suite("workloads", "rust", "cargo test --no-fail-fast -p schedlab-workload -p schedlab-scenario", 2),
+    Suite("policy", "rust", "cargo test --no-fail-fast -p schedlab-policy", 2),
+    Suite("replay", "rust", "cargo test --no-fail-fast -p schedlab-replay", 2),
+    Suite("simulator", "rust", "cargo test --no-fail-fast -p schedlab-spec -p schedlab-sim -p schedlab-lab", 5),
+    Suite("agent", "rust", "cargo test --no-fail-fast -p schedlab-agent", 2),
     Suite("python-format", "lint", "ruff format --check python tools", 0.2),
     Suite("python-lint", "lint", "ruff check python tools", 0.2),
     Suite("python-types", "lint", "mypy --strict python/schedlab", 0.5),
-    Suite("python", "python", "python -m pytest -p no:cacheprovider", 2),
+    Suite("python", "python", "python -m pytest -p no:cacheprovider -n logical --dist worksteal", 2),
     Suite("instructions", "speed", "python tools/instructions.py check", 0.5),
     Suite("real-arms", "arms", "python tools/real_arms.py", 4),
     Suite("package", "package", "python tools/check_package.py", 2),
@@ -76,18 +86,71 @@ def main(groups: Sequence[str]) -> int:
         print(f"there is no suite {' '.join(groups)}; there are {', '.join(known)}")
         return 2
     LOGS.mkdir(parents=True, exist_ok=True)
-    total, rows = Score(), []
-    for suite in chosen:
-        score = run(suite)
-        rows.append((suite, score))
-        total.passed, total.failed = total.passed + score.passed, total.failed + score.failed
-        total.skipped, total.seconds = total.skipped + score.skipped, total.seconds + score.seconds
-    summary(rows, total)
+    began = time.monotonic()
+    scores = run_lanes(chosen)
+    total = Score(
+        passed=sum(score.passed for score in scores.values()),
+        failed=sum(score.failed for score in scores.values()),
+        skipped=sum(score.skipped for score in scores.values()),
+        seconds=time.monotonic() - began,
+    )
+    summary([(suite, scores[suite.name]) for suite in chosen], total)
     return 1 if total.failed else 0
 
 
+def run_lanes(chosen: Sequence[Suite]) -> dict[str, Score]:
+    """Scores by name of suite. An interrupt ends the suites that run and starts no other."""
+    scores: dict[str, Score] = {}
+
+    def run_lane(lane: str) -> None:
+        for suite in chosen:
+            if suite.lane == lane and not RUNNING.ended:
+                scores[suite.name] = run(suite)
+
+    with ThreadPoolExecutor() as pool, RUNNING.killed_on_interrupt():
+        lanes = [pool.submit(run_lane, lane) for lane in dict.fromkeys(suite.lane for suite in chosen)]
+        for lane in lanes:
+            lane.result()
+    return scores
+
+
+class Running:
+    """The process groups of the suites that run."""
+
+    def __init__(self) -> None:
+        self.ended = False
+        self._groups: set[int] = set()
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def group(self, pid: int) -> Iterator[None]:
+        """Keep a process group registered while it runs."""
+        with self._lock:
+            self._groups.add(pid)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._groups.discard(pid)
+
+    @contextmanager
+    def killed_on_interrupt(self) -> Iterator[None]:
+        """Kill all registered groups if the block is left by an exception, such as that of Ctrl-C."""
+        try:
+            yield
+        except BaseException:
+            with self._lock:
+                self.ended = True
+                for pid in self._groups:
+                    os.killpg(pid, signal.SIGKILL)
+            raise
+
+
+RUNNING = Running()
+
+
 def run(suite: Suite) -> Score:
-    """Run one suite, write its log, print its result and its failures."""
+    """Run one suite, write its log, print its result and its failures in one piece."""
     began = time.monotonic()
     code, output = execute(suite.command, suite.budget_min * 600)
     (LOGS / f"{suite.name}.log").write_text(output)
@@ -95,13 +158,12 @@ def run(suite: Suite) -> Score:
     score.seconds = time.monotonic() - began
     verdict = "FAILED" if score.failed else "ok"
     numbers = f"{score.passed} passed, {score.failed} failed, {score.skipped} skipped"
-    print(f"{suite.name}: {verdict}, {numbers}, {score.seconds:.0f} s")
-    for line in skips(output):
-        print(f"  {line}")
+    lines = [f"{suite.name}: {verdict}, {numbers}, {score.seconds:.0f} s"]
+    lines += [f"  {line}" for line in skips(output)]
     if score.failed:
-        print(f"  $ {suite.command}")
-        print("\n".join(f"  | {line}" for line in output.splitlines()[-SHOWN_LINES:]))
-    sys.stdout.flush()
+        lines.append(f"  $ {suite.command}")
+        lines += [f"  | {line}" for line in output.splitlines()[-SHOWN_LINES:]]
+    print("\n".join(lines), flush=True)
     return score
 
 
@@ -119,14 +181,15 @@ def execute(command: str, limit_s: float) -> tuple[int, str]:
         errors="replace",
         start_new_session=True,
     )
-    try:
-        output, _ = process.communicate(timeout=limit_s)
-    except BaseException as e:
-        os.killpg(process.pid, signal.SIGKILL)
-        output, _ = process.communicate()
-        if not isinstance(e, subprocess.TimeoutExpired):
-            raise
-        return 1, f"{output}\nkilled after {limit_s:.0f} s: it hangs\n"
+    with RUNNING.group(process.pid):
+        try:
+            output, _ = process.communicate(timeout=limit_s)
+        except BaseException as e:
+            os.killpg(process.pid, signal.SIGKILL)
+            output, _ = process.communicate()
+            if not isinstance(e, subprocess.TimeoutExpired):
+                raise
+            return 1, f"{output}\nkilled after {limit_s:.0f} s: it hangs\n"
     return process.returncode, output
 
 

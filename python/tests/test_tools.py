@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -59,6 +65,55 @@ def test_a_hanging_suite_is_ended() -> None:
     assert code == 1
     assert "begun" in output
     assert "it hangs" in output
+
+
+def test_suites_of_a_lane_never_overlap_and_lanes_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    running: set[str] = set()
+    pairs: set[tuple[str, ...]] = set()
+    both = threading.Barrier(2)
+
+    def run(suite: suites.Suite) -> suites.Score:
+        if suite.name in ("words", "python"):
+            running.add(suite.name)
+            both.wait(timeout=60)
+        running.add(suite.name)
+        pairs.add(tuple(sorted(running)))
+        running.discard(suite.name)
+        return suites.Score(passed=1)
+
+    monkeypatch.setattr(suites, "run", run)
+    scores = suites.run_lanes(suites.SUITES)
+    assert sorted(scores) == sorted(suite.name for suite in suites.SUITES)
+    lanes = {suite.name: suite.lane for suite in suites.SUITES}
+    assert all(len({lanes[name] for name in pair}) == len(pair) for pair in pairs)
+
+
+INTERRUPTED = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.path.insert(0, "tools")
+import suites
+suites.SUITES[:] = [suites.Suite("hangs", "x", sys.argv[1], 9), suites.Suite("never", "x", sys.argv[1] + "-2", 9)]
+suites.main([])
+"""
+
+
+def test_an_interrupt_ends_the_suites_that_run(tmp_path: Path) -> None:
+    started = tmp_path / "pid"
+    script = tmp_path / "hangs"
+    script.write_text(f"#!/bin/sh\necho $$ > {started}.new && mv {started}.new {started}\nexec sleep 600\n")
+    script.chmod(0o755)
+    with subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED, str(script)], cwd=suites.ROOT, stderr=subprocess.PIPE
+    ) as tool:
+        while not started.exists():
+            assert tool.poll() is None
+            time.sleep(0.02)
+        tool.send_signal(signal.SIGINT)
+        _, errors = tool.communicate(timeout=60)
+    assert b"KeyboardInterrupt" in errors
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(started.read_text()), 0)
 
 
 def test_skips_are_shown() -> None:
