@@ -69,6 +69,7 @@ fn every_machine_is_on_the_page() {
         "xeon-1s26c-smt2",
         "xeon-2s16c-smt2",
         "xeon-2s28c-smt2",
+        "xeon-2s32c-smt2",
         "power9-176",
         "xeon-2s56c-smt2",
         "power10-480",

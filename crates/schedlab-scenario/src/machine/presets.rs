@@ -10,6 +10,7 @@ const PRESETS: &[(&str, &str)] = &[
     ("xeon-1s26c-smt2", include_str!("../../../../machines/xeon-1s26c-smt2.toml")),
     ("xeon-2s16c-smt2", include_str!("../../../../machines/xeon-2s16c-smt2.toml")),
     ("xeon-2s28c-smt2", include_str!("../../../../machines/xeon-2s28c-smt2.toml")),
+    ("xeon-2s32c-smt2", include_str!("../../../../machines/xeon-2s32c-smt2.toml")),
     ("power9-176", include_str!("../../../../machines/power9-176.toml")),
     ("xeon-2s56c-smt2", include_str!("../../../../machines/xeon-2s56c-smt2.toml")),
     ("power10-480", include_str!("../../../../machines/power10-480.toml")),

@@ -12,6 +12,7 @@ fn every_preset_loads_and_names_its_sources() {
         ("xeon-1s26c-smt2", 52, 52),
         ("xeon-2s16c-smt2", 64, 32),
         ("xeon-2s28c-smt2", 112, 56),
+        ("xeon-2s32c-smt2", 128, 64),
         ("power9-176", 176, 8),
         ("xeon-2s56c-smt2", 224, 112),
         ("power10-480", 480, 4),

@@ -23,6 +23,7 @@ const STUDIES: &[(&str, &str, &str)] = &[
     study!("eevdf-rfc-cyclictest"),
     study!("eevdf-rfc-sleepers"),
     study!("eevdf-intel"),
+    study!("eevdf-intel-log"),
     study!("eevdf-meta-hhvm"),
     study!("eevdf-power10"),
 ];
