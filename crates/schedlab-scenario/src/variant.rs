@@ -76,6 +76,7 @@ pub(crate) fn read<'a>(
         settings.write("/proc/sys/kernel/sched_autogroup_enabled", u8::from(enabled).to_string());
     }
     let physics = physics(&table, machine, &mut changes)?;
+    check_governor(&table, physics, version)?;
     let sysctl = sysctl(&table, &mut settings)?;
     if !sysctl.is_empty() {
         changes.insert("sysctl".into(), sysctl.into());
@@ -94,6 +95,24 @@ pub(crate) fn read<'a>(
         physics,
         not_simulated,
     })
+}
+
+/// TEO is refused where it would not run: without a governor, and on kernels whose form of it is not modelled.
+fn check_governor(table: &Table, physics: Physics, version: &'static Version) -> Result<()> {
+    let refuse = |text: String| match table.get("physics") {
+        Some(value) => value.error(text),
+        None => table.error(text),
+    };
+    if physics.teo && !physics.cpuidle {
+        return Err(
+            refuse("TEO is a governor of cpuidle, which is switched off".into()).hint("set cpuidle = true, too")
+        );
+    }
+    if physics.teo && version.teo().is_none() {
+        let text = format!("the form of TEO that kernel {} has is not modelled", version.name);
+        return Err(refuse(text).expected("menu, or a kernel from 5.14 to 6.2 or of the 6.12 series"));
+    }
+    Ok(())
 }
 
 /// The mechanisms of the machine with those that the variant switches.

@@ -20,6 +20,7 @@ fn server(threads: u32, core_idle: bool) -> Machine {
     let state = |(name, exit, target_residency): (&str, Nanos, Nanos)| IdleState {
         name: name.into(),
         exit: Dist::Constant(exit),
+        latency: None,
         target_residency,
         polling: target_residency == 0,
     };
@@ -91,4 +92,22 @@ fn a_tick_that_goes_on_in_idle_ends_a_wrong_prediction() {
     let gaps = gaps(&record, "s");
     assert_eq!(gaps[gaps.len() / 2], 100 * USEC + USEC + EXITS[1]);
     assert_eq!(gaps[gaps.len() - 1], 100 * MSEC + USEC + EXITS[2], "the CPU is in its deepest state by then");
+}
+
+#[test]
+fn a_governor_sees_the_latency_that_the_table_states_and_teo_learns_the_sleep_too() {
+    for row in ["6.1", "6.12.107"] {
+        // (sleep, exit latency of the state that its CPU reaches)
+        for (sleep, exit) in [(100 * USEC, EXITS[1]), (3 * MSEC, EXITS[2]), (30 * MSEC, EXITS[2])] {
+            let mut machine = server(1, false);
+            machine.physics.set(Mechanism::Teo, true);
+            machine.idle_states[2].latency = Some(200 * USEC);
+            let mut workload = tasks(vec![("s", 0, Some(0), sleeper(sleep))]);
+            workload.tasks[0].timer_slack = 0;
+            let (outcome, record) = record(&spec(machine, kernel(row, 2, 250), vec![workload]));
+            outcome.unwrap();
+            let gaps = gaps(&record, "s");
+            assert_eq!(gaps[gaps.len() / 2] - sleep - USEC, exit, "{row}: sleeps of {sleep} ns");
+        }
+    }
 }

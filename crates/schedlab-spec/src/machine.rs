@@ -243,6 +243,8 @@ pub struct IdleState {
     pub name: String,
     /// From the wake event until the CPU executes instructions again.
     pub exit: Dist,
+    /// What the driver's table states as exit latency; `None`: the longest of `exit`.
+    pub latency: Option<Nanos>,
     /// Shortest idle period for which the governor chooses it.
     pub target_residency: Nanos,
     /// Whether the CPU watches its need-resched flag there, so that a waker needs no IPI.
@@ -309,7 +311,13 @@ impl Machine {
     /// whose threads compete on the host's cores. The bandwidth of the memory is not shared between guests.
     #[must_use]
     pub fn guest(&self, topology: Arc<Topology>) -> Machine {
-        let halt = IdleState { name: "halt".into(), exit: Dist::Constant(0), target_residency: 0, polling: false };
+        let halt = IdleState {
+            name: "halt".into(),
+            exit: Dist::Constant(0),
+            latency: None,
+            target_residency: 0,
+            polling: false,
+        };
         let memory = self.memory.map(|memory| Memory { node: u32::MAX, remote: u32::MAX, ..memory });
         Machine { topology, smt_rates: vec![1024], idle_states: vec![halt], memory, ..self.clone() }
     }

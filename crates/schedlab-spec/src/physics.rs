@@ -9,8 +9,10 @@ pub enum Mechanism {
     Locks,
     /// A search for a CPU and the wakeup path take time before the enqueue, newidle balancing before the pick.
     Selection,
-    /// The menu governor chooses idle states and stops the tick.
+    /// A governor, menu unless there is TEO, chooses idle states and stops the tick.
     Cpuidle,
+    /// The governor is TEO, where the kernel has a form of it that is modelled.
+    Teo,
     /// The threads of a core reach an idle state together.
     CoreIdle,
     /// The kernel's periodic threads run ([`schedlab_workload::housekeeping`]).
@@ -23,7 +25,7 @@ pub enum Mechanism {
 
 impl Mechanism {
     /// All of them, in the order in which they were built.
-    pub const ALL: [Mechanism; 8] = [
+    pub const ALL: [Mechanism; 9] = [
         Mechanism::Lines,
         Mechanism::Locks,
         Mechanism::Selection,
@@ -32,6 +34,7 @@ impl Mechanism {
         Mechanism::Housekeeping,
         Mechanism::Memory,
         Mechanism::Warmth,
+        Mechanism::Teo,
     ];
 
     /// Its key in machine files and variants.
@@ -42,6 +45,7 @@ impl Mechanism {
             Mechanism::Locks => "locks",
             Mechanism::Selection => "selection",
             Mechanism::Cpuidle => "cpuidle",
+            Mechanism::Teo => "teo",
             Mechanism::CoreIdle => "core-idle",
             Mechanism::Housekeeping => "housekeeping",
             Mechanism::Memory => "memory",
@@ -61,6 +65,8 @@ pub struct Physics {
     pub selection: bool,
     /// [`Mechanism::Cpuidle`].
     pub cpuidle: bool,
+    /// [`Mechanism::Teo`].
+    pub teo: bool,
     /// [`Mechanism::CoreIdle`].
     pub core_idle: bool,
     /// [`Mechanism::Housekeeping`].
@@ -80,6 +86,7 @@ impl Physics {
             Mechanism::Locks => self.locks,
             Mechanism::Selection => self.selection,
             Mechanism::Cpuidle => self.cpuidle,
+            Mechanism::Teo => self.teo,
             Mechanism::CoreIdle => self.core_idle,
             Mechanism::Housekeeping => self.housekeeping,
             Mechanism::Memory => self.memory,
@@ -94,6 +101,7 @@ impl Physics {
             Mechanism::Locks => self.locks = on,
             Mechanism::Selection => self.selection = on,
             Mechanism::Cpuidle => self.cpuidle = on,
+            Mechanism::Teo => self.teo = on,
             Mechanism::CoreIdle => self.core_idle = on,
             Mechanism::Housekeeping => self.housekeeping = on,
             Mechanism::Memory => self.memory = on,

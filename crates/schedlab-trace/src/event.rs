@@ -277,11 +277,16 @@ pub enum Lock {
     Futex = 3,
     /// Not a lock, but a cache line that several CPUs change by atomic operations: counters of references and of memory.
     Line = 4,
+    /// The lock of a wait queue (`wait_queue_head.lock`).
+    WaitQueue = 5,
+    /// `tasklist_lock`.
+    Tasklist = 6,
 }
 
 impl Lock {
     /// All kinds, in the order of their numbers.
-    pub const ALL: [Lock; 5] = [Lock::Runqueue, Lock::Pipe, Lock::Socket, Lock::Futex, Lock::Line];
+    pub const ALL: [Lock; 7] =
+        [Lock::Runqueue, Lock::Pipe, Lock::Socket, Lock::Futex, Lock::Line, Lock::WaitQueue, Lock::Tasklist];
 
     /// The name of the kind in metrics.
     #[must_use]
@@ -292,6 +297,8 @@ impl Lock {
             Lock::Socket => "socket",
             Lock::Futex => "futex",
             Lock::Line => "line",
+            Lock::WaitQueue => "waitqueue",
+            Lock::Tasklist => "tasklist",
         }
     }
 

@@ -17,6 +17,8 @@ pub(crate) mod release;
 mod rows;
 mod settings;
 pub(crate) mod table;
+mod teo;
+mod wait;
 
 use crate::features::{Feature, FeatureSet};
 use crate::knobs::Knob;
@@ -30,6 +32,7 @@ use placement::PlacementRules;
 use release::Release;
 use rows::VERSIONS;
 use schedlab_model::nearest;
+pub use teo::TeoForm;
 
 /// One kernel version.
 #[derive(Debug)]
@@ -141,10 +144,22 @@ impl Version {
         slice_extension_at(self.release)
     }
 
+    /// After how many tasks `__wake_up` releases the lock of a wait queue for a moment; `None`: not before the last one.
+    #[must_use]
+    pub fn wait_queue_break(&self) -> Option<u32> {
+        wait::wait_queue_break_at(self.release)
+    }
+
     /// How its menu governor chooses idle states.
     #[must_use]
     pub fn menu(&self) -> MenuRules {
         MenuRules::at(self.release)
+    }
+
+    /// How its TEO governor chooses idle states, if that is modelled.
+    #[must_use]
+    pub fn teo(&self) -> Option<TeoForm> {
+        teo::teo_at(self.release)
     }
 
     /// Tasks may ask for a slice (`sched_attr.sched_runtime`).

@@ -71,6 +71,12 @@ pub const IDLE: Section = Section {
     keys: &[
         key("name", "string", "", "name of the state in sysfs"),
         key("exit", "constant or quantiles", "", "exit latency: from the wake event to the first instruction"),
+        key(
+            "latency",
+            "duration",
+            "the longest `exit`",
+            "exit latency that the driver's table states, which the governor sees",
+        ),
         key("target-residency", "duration", "0s", "target residency: shortest idle period for which it is chosen"),
         key(
             "polling",
@@ -117,7 +123,8 @@ pub const PHYSICS: Section = Section {
         key("lines", "boolean", "whether `line-transfer` is given", "cache lines are transferred between CPUs"),
         key("locks", "boolean", "false", "tasks wait for locks of the kernel"),
         key("selection", "boolean", "false", "a search for a CPU takes time before the enqueue"),
-        key("cpuidle", "boolean", "false", "the menu governor chooses idle states and stops the tick"),
+        key("cpuidle", "boolean", "false", "a governor chooses idle states and stops the tick: menu, or TEO"),
+        key("teo", "boolean", "false", "the governor is TEO; needs `cpuidle`"),
         key("core-idle", "boolean", "false", "a thread is in no deeper idle state than its whole core"),
         key("housekeeping", "boolean", "false", "the kernel's periodic threads run"),
         key("memory", "boolean", "whether `[memory]` is given", "CPUs share the bandwidth of a node's memory"),

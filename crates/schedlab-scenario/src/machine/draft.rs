@@ -92,6 +92,7 @@ fn idle_states(value: &Value, sources: &mut Sources) -> Result<Vec<IdleState>> {
                 super::costs::DEAREST,
                 &exit.table("constant or quantiles")?.only_these(&["constant", "quantiles"], "exit")?,
             )?,
+            latency: table.get("latency").map(|value| value.duration(0..=SEC)).transpose()?,
             target_residency: residency(&table, states.last())?,
             polling: table.get("polling").map(|value| value.boolean()).transpose()?.unwrap_or(false),
             name,

@@ -42,13 +42,14 @@ pub fn lock_runqueue<S: Sink>(
 ) {
     let mut lines = write_group_queues(machine, kernel, this, cpu, task);
     let (rq, entity) = (&mut kernel.cpus[cpu.index()].shared, &mut kernel.tasks[task.index()].lines.entity);
+    let slowed = machine.slows_holder(this, &rq.lines);
     lines += machine.write_lines(this, &mut rq.lines, touched::RUNQUEUE);
     lines += machine.write_lines(this, entity, touched::TASK_ENTITY);
     let mut wait = 0;
     if machine.has_locks() {
         // The cost of the wakeup has been charged: the lock was taken before its second part.
         let at = (run.now + machine.sending_delay(this)).saturating_sub(machine.enqueue_time);
-        wait = rq.lock.take(at.max(run.now), machine.enqueue_time + lines);
+        wait = rq.lock.take_polling(at.max(run.now), machine.enqueue_time + lines, slowed);
     }
     machine.charge_stall(this, wait + lines);
     lock_waited(run, kernel, this, Lock::Runqueue, wait);
@@ -58,13 +59,32 @@ pub fn lock_runqueue<S: Sink>(
 pub fn lock_own_runqueue<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
     let groups = kernel.cpus[cpu.index()].curr.map(|prev| write_group_queues(machine, kernel, cpu, cpu, prev));
     let rq = &mut kernel.cpus[cpu.index()].shared;
+    let slowed = machine.slows_holder(cpu, &rq.lines);
     let lines = groups.unwrap_or(0) + machine.write_lines(cpu, &mut rq.lines, touched::RUNQUEUE);
     let mut wait = 0;
     if machine.has_locks() {
-        wait = rq.lock.take(run.now + machine.sending_delay(cpu), machine.switch_time + lines);
+        wait = rq.lock.take_polling(run.now + machine.sending_delay(cpu), machine.switch_time + lines, slowed);
     }
     machine.charge_stall(cpu, wait + lines);
     lock_waited(run, kernel, cpu, Lock::Runqueue, wait);
+}
+
+/// Takes `tasklist_lock` for writing: `copy_process`, `exit_notify` and `release_task` do. A thread that nobody waits for takes
+/// it once for both of the last.
+pub fn lock_tasklist<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
+    if !machine.shares() {
+        return;
+    }
+    let tasklist = &mut kernel.tasklist;
+    let slowed = machine.slows_holder(cpu, &tasklist.lines);
+    let lines = machine.write_lines(cpu, &mut tasklist.lines, touched::TASKLIST);
+    let mut wait = 0;
+    if machine.has_locks() {
+        let at = run.now + machine.sending_delay(cpu);
+        wait = tasklist.lock.take_polling(at, lines + machine.atomic_time, slowed);
+    }
+    machine.charge_stall(cpu, wait + lines);
+    lock_waited(run, kernel, cpu, Lock::Tasklist, wait);
 }
 
 /// The lines of the task that a CPU switches to.
@@ -92,10 +112,11 @@ pub fn touch_moved<S: Sink>(
     lines += machine.write_lines(this, entity, touched::TASK_ENTITY);
     lines += machine.write_lines(this, &mut kernel.cpus[to.index()].shared.lines, touched::RUNQUEUE);
     let rq = &mut kernel.cpus[from.index()].shared;
+    let slowed = machine.slows_holder(this, &rq.lines);
     lines += machine.write_lines(this, &mut rq.lines, touched::RUNQUEUE);
     let mut wait = 0;
     if machine.has_locks() {
-        wait = rq.lock.take(run.now + machine.sending_delay(this), lines);
+        wait = rq.lock.take_polling(run.now + machine.sending_delay(this), lines, slowed);
     }
     machine.charge_stall(this, wait + lines);
     lock_waited(run, kernel, this, Lock::Runqueue, wait);

@@ -4,6 +4,7 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 use schedlab_policy::fair::GroupId;
 use schedlab_trace::{Kind, Sink};
 
+use super::contention::lock_tasklist;
 use super::percpu::Leaving;
 use super::schedule::begin_block;
 use super::state::Kernel;
@@ -15,6 +16,7 @@ use crate::run::Run;
 /// `do_exit` of the task that runs on the CPU.
 pub fn do_exit<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId, task: TaskId) {
     let time = cpu_time(run, kernel, cpu, task);
+    lock_tasklist(run, machine, kernel, cpu);
     let t = &mut kernel.tasks[task.index()];
     let (pid, prio, parent, thread) = (t.pid, t.prio, t.parent, t.thread);
     t.life = Life::Dead;

@@ -5,6 +5,7 @@ use schedlab_policy::TaskAttr;
 use schedlab_trace::{Kind, Sink};
 use schedlab_workload::TaskKind;
 
+use super::contention::lock_tasklist;
 use super::entry::irqentry_exit;
 use super::lines::TaskLines;
 use super::resched::resched_curr;
@@ -100,6 +101,7 @@ pub fn kernel_clone<S: Sink>(
     task.segment.work_left = start.draw_any(&mut task.dice) << WORK_SHIFT;
     add(run, kernel, task, child.name);
     kernel.alive += 1;
+    lock_tasklist(run, machine, kernel, cpu);
     kernel.emit(run, cpu, Kind::Fork { parent: parent_pid, child: handle.pid });
     resched_curr(run, machine, kernel, cpu, resched, cpu);
     wake_up_new_task(run, machine, kernel, id, cpu);

@@ -1,6 +1,8 @@
 //! The cache lines and locks of the scheduler's own structures.
 
-use crate::machine::{Changed, Lines, Lock};
+use schedlab_model::{CpuId, Nanos};
+
+use crate::machine::{touched, Changed, Lines, Lock, Machine};
 
 /// The lines of a task.
 #[derive(Clone, Copy, Default, Debug)]
@@ -17,6 +19,44 @@ pub struct TaskLines {
 pub struct RunqueueLines {
     pub lines: Lines,
     pub wakelist: Lines,
+    pub lock: Lock,
+    pub buffers: Buffers,
+}
+
+/// The socket buffers that a CPU has allocated and other CPUs have freed. They return to the free lists of the CPU's slabs, so it
+/// allocates them again, with lines that are elsewhere.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Buffers {
+    /// Freed elsewhere, and not allocated again.
+    freed: u32,
+    /// By this CPU last.
+    by: CpuId,
+}
+
+impl Buffers {
+    /// The CPU allocates one: how long it waits for lines.
+    pub fn allocate(&mut self, machine: &mut Machine, cpu: CpuId) -> Nanos {
+        if self.freed == 0 {
+            return 0;
+        }
+        self.freed -= 1;
+        machine.read_fresh_lines(cpu, self.by, touched::SLAB_OBJECTS)
+    }
+
+    /// A CPU frees one that `from` has allocated, whose buffers these are: how long it waits for lines.
+    pub fn free(&mut self, machine: &mut Machine, cpu: CpuId, from: CpuId) -> Nanos {
+        if cpu == from {
+            return 0;
+        }
+        (self.freed, self.by) = (self.freed.saturating_add(1), cpu);
+        machine.read_fresh_lines(cpu, from, touched::SLAB_FREE)
+    }
+}
+
+/// The list of all tasks, and the lock that everybody needs to change it.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Tasklist {
+    pub lines: Lines,
     pub lock: Lock,
 }
 

@@ -8,7 +8,7 @@ use schedlab_spec::RunSpec;
 use schedlab_workload::Dist;
 
 use super::cgroup::Cgroups;
-use super::lines::GroupLines;
+use super::lines::{GroupLines, Tasklist};
 use super::percpu::PerCpu;
 use super::points::Points;
 use super::spinlocks::Spinlocks;
@@ -38,6 +38,8 @@ pub struct Kernel {
     pub cgroups: Cgroups,
     /// By group; empty where lines and locks cost nothing or no task is in a group.
     pub group_lines: Vec<GroupLines>,
+    /// `tasklist_lock`.
+    pub tasklist: Tasklist,
     /// The checkers of the kernel, which keep records of their own.
     pub checks: Checks,
     /// Some group has a quota.
@@ -49,6 +51,8 @@ pub struct Kernel {
     pub points: Points,
     /// Folios of the page cache that a read copies between two points.
     pub folio_batch: u32,
+    /// After how many tasks `__wake_up` releases the lock of a wait queue for a moment; `None`: not before the last one.
+    pub wait_queue_break: Option<u32>,
     /// How long a time slice extension lasts, ns; 0: it has none.
     pub slice_extension: Nanos,
     /// A time slice extension delays full requests, too.
@@ -105,12 +109,14 @@ impl Kernel {
             tasks: Vec::new(),
             cgroups,
             group_lines,
+            tasklist: Tasklist::default(),
             checks: Checks::new(nr_cpus),
             bandwidth: spec.cgroups.iter().any(|cgroup| cgroup.bandwidth.is_some()),
             irqs_off: 0,
             tick_nsec,
             points: Points::of(spec.kernel.preempt),
             folio_batch: spec.kernel.version.folio_batch(),
+            wait_queue_break: spec.kernel.version.wait_queue_break(),
             slice_extension: spec.kernel.version.slice_extension(),
             extends_full_requests: spec.kernel.preempt.extends_full_requests(),
             spinlocks: Spinlocks::of(spec.kernel.preempt),

@@ -1,4 +1,4 @@
-//! `cpuidle`: the governor of every CPU, and the state that the threads of a core reach together.
+//! `cpuidle`: the governor of every CPU, menu or TEO, and the state that the threads of a core reach together.
 
 use schedlab_model::{CpuId, Nanos, USEC};
 use schedlab_policy::MenuRules;
@@ -6,6 +6,7 @@ use schedlab_spec::{IdleState, RunSpec};
 
 use super::haltpoll::Haltpoll;
 use super::menu::{Choice, Menu, State, Timers};
+use super::teo::Teo;
 
 /// `CPUIDLE_POLL_MIN`: a state with a shorter target residency does not bound how long a CPU polls.
 const POLL_MIN: Nanos = 10 * USEC;
@@ -27,6 +28,7 @@ pub struct Cpuidle {
 #[derive(Clone, Debug)]
 pub enum Governors {
     Menu(Vec<Menu>),
+    Teo(Vec<Teo>),
     Haltpoll(Vec<Haltpoll>),
 }
 
@@ -37,12 +39,16 @@ impl Cpuidle {
         if !machine.physics.cpuidle || machine.idle_states.len() < 2 {
             return None;
         }
-        let (states, rules) = (&machine.idle_states[..allowed], spec.kernel.version.menu());
+        let (states, version) = (&machine.idle_states[..allowed], spec.kernel.version);
         let nr_cpus = machine.topology.nr_cpus();
         let tick = spec.kernel.tick_nsec();
+        let governors = match version.teo().filter(|_| machine.physics.teo) {
+            Some(form) => Governors::Teo(vec![Teo::new(form, allowed); nr_cpus]),
+            None => Governors::Menu(vec![Menu::new(version.menu()); nr_cpus]),
+        };
         Some(Box::new(Cpuidle {
             states: states.iter().map(seen).collect(),
-            governors: Governors::Menu(vec![Menu::new(rules); nr_cpus]),
+            governors,
             tick,
             poll_time: poll_time(&machine.idle_states, tick),
             ticked: vec![false; nr_cpus],
@@ -83,15 +89,17 @@ impl Cpuidle {
     pub fn select(&mut self, cpu: CpuId, timers: &Timers) -> (Choice, Nanos) {
         match &mut self.governors {
             Governors::Menu(menus) => (menus[cpu.index()].select(&self.states, timers), self.poll_time),
+            Governors::Teo(teos) => (teos[cpu.index()].select(&self.states, timers), self.poll_time),
             Governors::Haltpoll(governors) => governors[cpu.index()].select(),
         }
     }
 }
 
-/// The latency that a driver states is the longest one.
+/// The latency that a driver states, which is the longest one unless the machine says otherwise.
 fn seen(state: &IdleState) -> State {
     let polling = state.polling && state.target_residency == 0;
-    let exit_latency = if polling { 0 } else { state.exit.quantile(1_000_000) };
+    let longest = || if polling { 0 } else { state.exit.quantile(1_000_000) };
+    let exit_latency = state.latency.unwrap_or_else(longest);
     State { target_residency: state.target_residency, exit_latency, polling }
 }
 

@@ -68,6 +68,7 @@ impl Machine {
         cpuidle.polls_until[cpu.index()] = None;
         match &mut cpuidle.governors {
             Governors::Menu(menus) => menus[cpu.index()].reflect(state, residency, Woken::Limit),
+            Governors::Teo(teos) => teos[cpu.index()].reflect(state, residency, Woken::Limit),
             Governors::Haltpoll(governors) => governors[cpu.index()].polled(true),
         }
     }
@@ -87,6 +88,7 @@ impl Machine {
             let woken = if std::mem::take(&mut cpuidle.ticked[cpu.index()]) { Woken::Tick } else { Woken::Event };
             match &mut cpuidle.governors {
                 Governors::Menu(menus) => menus[cpu.index()].reflect(c.idle_state, length, woken),
+                Governors::Teo(teos) => teos[cpu.index()].reflect(c.idle_state, length, woken),
                 Governors::Haltpoll(governors) if self.preset.idle_states[c.idle_state].polling => {
                     governors[cpu.index()].polled(false);
                 }
@@ -101,8 +103,10 @@ impl Machine {
         if let Some(cpuidle) = self.cpuidle.as_deref_mut().filter(|_| self.exits.is_none()) {
             let ticked = std::mem::take(&mut cpuidle.ticked[cpu.index()]);
             let woken = if ticked { Woken::Tick } else { Woken::Event };
-            if let Governors::Menu(menus) = &mut cpuidle.governors {
-                menus[cpu.index()].reflect(state, slept + exit, woken);
+            match &mut cpuidle.governors {
+                Governors::Menu(menus) => menus[cpu.index()].reflect(state, slept + exit, woken),
+                Governors::Teo(teos) => teos[cpu.index()].reflect(state, slept + exit, woken),
+                Governors::Haltpoll(_) => {}
             }
         }
     }
@@ -144,7 +148,13 @@ impl Machine {
 
     /// An idle CPU of this guest polls or halts.
     fn choose_in_guest(&mut self, cpuidle: impl FnOnce(&[IdleState], usize) -> Box<Cpuidle>) {
-        let poll = IdleState { name: "poll".into(), exit: Dist::Constant(0), target_residency: 0, polling: true };
+        let poll = IdleState {
+            name: "poll".into(),
+            exit: Dist::Constant(0),
+            latency: None,
+            target_residency: 0,
+            polling: true,
+        };
         let idle_states: Vec<IdleState> =
             std::iter::once(poll).chain(self.preset.idle_states.iter().take(1).cloned()).collect();
         self.idle_exits = idle_states.iter().map(|state| CostTable::new(&state.exit, false)).collect();

@@ -4,6 +4,7 @@ use schedlab_model::{CpuId, Nanos};
 
 use super::segment::WORK_SHIFT;
 use super::state::Machine;
+use super::touched;
 
 /// The lines of one structure that calls touch together.
 ///
@@ -77,6 +78,22 @@ impl Machine {
             return 0;
         }
         self.transfer(cpu, Some(writer.0 as u16).filter(|_| writer != cpu), count)
+    }
+
+    /// By how much a CPU that polls a lock slows the holder: each change of the lock's line that the holder still makes costs a
+    /// transfer, as the polling CPU has a copy. The typical time, so that a lock that is free draws nothing.
+    #[inline]
+    pub fn slows_holder(&self, cpu: CpuId, lines: &Lines) -> Nanos {
+        match lines.writer {
+            NONE => 0,
+            writer => self.line_time(cpu, CpuId(u32::from(writer))) * u64::from(touched::POLLED),
+        }
+    }
+
+    /// The typical time of a transfer between two CPUs.
+    #[inline]
+    pub fn line_time(&self, cpu: CpuId, other: CpuId) -> Nanos {
+        self.line_times[self.preset.topology.distance(cpu, other) as usize]
     }
 
     /// Charges time that the CPU waits for something outside of it: threads of the core that are busy do not prolong it.

@@ -21,6 +21,7 @@ mod segment;
 mod share_memory;
 mod state;
 mod stay;
+mod teo;
 pub mod touched;
 mod warmth;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use schedlab_model::{stream, CpuId, Nanos};
-use schedlab_spec::{Machine as Preset, RunSpec};
+use schedlab_spec::{IdleState, Machine as Preset, RunSpec};
 
 use super::cost::{CostTable, CostTables, Dice};
 use super::cpu::{Activity, Cpu};
@@ -52,6 +52,10 @@ pub struct Machine {
     pub switch_time: Nanos,
     /// One atomic operation.
     pub atomic_time: Nanos,
+    /// A task's own part of a wakeup, without lines and search.
+    pub wakeup_time: Nanos,
+    /// The transfer of a line, by distance; 0 where lines cost nothing.
+    pub(super) line_times: [Nanos; 5],
     /// One iteration of the loop that waits for a spinlock of the kernel; 0: not known.
     pub cpu_relax: Nanos,
     /// CPUs flush their TLBs for each other, by interrupts.
@@ -90,6 +94,8 @@ impl Machine {
             enqueue_time: costs.wakeup.typical().saturating_sub(costs.wakeup_clock.typical()),
             switch_time: costs.switch_thread.typical(),
             atomic_time: costs.user_op.typical(),
+            wakeup_time: costs.wakeup.typical(),
+            line_times: line_times(&preset),
             cpu_relax: costs.cpu_relax.typical(),
             shoots_down: costs.tlb_flush.typical() > 0,
             shares: preset.physics.lines || preset.physics.locks,
@@ -297,8 +303,14 @@ fn cores(preset: &Preset) -> (Vec<Core>, Vec<u32>) {
     (cores, core_of)
 }
 
+fn line_times(preset: &Preset) -> [Nanos; 5] {
+    let time = |distance: usize| preset.costs.line_transfer[distance].typical();
+    std::array::from_fn(|distance| if preset.physics.lines { time(distance) } else { 0 })
+}
+
 /// The number of states that the latency limit allows (`cpuidle_governor_latency_req`), at least the shallowest one.
 fn idle_allowed(spec: &RunSpec) -> usize {
     let limit = spec.workloads.iter().filter_map(|w| w.idle_latency_limit).min().unwrap_or(Nanos::MAX);
-    spec.machine.idle_states.iter().take_while(|state| state.exit.typical() <= limit).count().max(1)
+    let latency = |state: &IdleState| state.latency.unwrap_or_else(|| state.exit.typical());
+    spec.machine.idle_states.iter().take_while(|state| latency(state) <= limit).count().max(1)
 }

@@ -10,12 +10,26 @@ pub const PIPE: u32 = 3;
 pub const PIPE_DATA: u32 = 1;
 /// Lines of the receiving socket that a send or receive touches: `unix_sock.lock`, and `sk_receive_queue` with its lock.
 pub const SOCKET: u32 = 2;
-/// The line of the receiving socket in which a send looks for sleepers: `sk_wq`.
+/// The line of the receiving socket in which a send looks for sleepers, and of the sending socket in which a receive that leaves
+/// it writable does: `sk_wq`. A task that begins to sleep and one that wakes it change the line. The wait queues of a pipe are
+/// in its first line.
 pub const SOCKET_WAITERS: u32 = 1;
+/// Lines of the list of all tasks that a fork, an exit and the release of a task touch: `tasklist_lock`, and the tasks before and
+/// behind in the list.
+pub const TASKLIST: u32 = 3;
+/// How often the holder of a lock still changes the lock's line while the next CPU polls it: the data beside the lock
+/// (`nr_running`; `head` or `tail`; `qlen` and the list; the chain of a futex bucket), and the release.
+pub const POLLED: u32 = 2;
 /// The line of the sending socket that a send touches, and the receive that frees the buffer (`sock_wfree`): `sk_wmem_alloc`.
 pub const SOCKET_MEMORY: u32 = 1;
 /// Lines of a socket buffer that the receiver touches: two of `struct sk_buff`, one of its data.
 pub const SOCKET_BUFFER: u32 = 3;
+/// Lines of a socket buffer that the sender touches when it allocates the buffer again: the two of `struct sk_buff` and the first
+/// of its data, which the CPU that freed it has touched last.
+pub const SLAB_OBJECTS: u32 = 3;
+/// Lines of the slabs of its head and its data that a receiver on another CPU than the sender's touches: `struct slab` of each,
+/// to whose free list the object returns (`__slab_free`).
+pub const SLAB_FREE: u32 = 2;
 /// The line of an open file shared by threads that each call touches: `f_ref`. Without threads `fdget` counts no reference.
 pub const FILE: u32 = 1;
 /// The user's futex word.

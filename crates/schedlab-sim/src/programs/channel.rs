@@ -103,13 +103,19 @@ impl Channel {
     pub fn read(&mut self, bytes: u32, resumed: bool) -> Outcome {
         match self.limit {
             Limit::Pages { .. } => self.pipe_read(bytes, resumed),
-            Limit::SendBuffer(sndbuf) => self.socket_read(bytes, sndbuf),
+            Limit::SendBuffer(_) => self.socket_read(bytes),
         }
     }
 
     /// The CPU that has written what a read gets first.
     pub fn first_writer(&self) -> Option<CpuId> {
         self.buffers.front().map(|first| CpuId(u32::from(first.cpu)))
+    }
+
+    /// `unix_writable`: a quarter of the send buffer or less is in use. No pipe is.
+    #[must_use]
+    pub fn is_writable(&self) -> bool {
+        matches!(self.limit, Limit::SendBuffer(sndbuf) if u64::from(self.charged) * 4 <= u64::from(sndbuf))
     }
 
     /// Whether a read would have to wait.
@@ -189,7 +195,7 @@ impl Channel {
     }
 
     #[inline]
-    fn socket_read(&mut self, bytes: u32, sndbuf: u32) -> Outcome {
+    fn socket_read(&mut self, bytes: u32) -> Outcome {
         let mut left = bytes;
         let mut freed = false;
         while left > 0 {
@@ -203,9 +209,11 @@ impl Channel {
                 freed = true;
             }
         }
-        // unix_writable: a quarter of the buffer or less is in use.
-        let writable = freed && u64::from(self.charged) * 4 <= u64::from(sndbuf);
-        Outcome { left, wake_writers: if writable { Wake::All } else { Wake::None }, wake_readers: Wake::None }
+        Outcome {
+            left,
+            wake_writers: if freed && self.is_writable() { Wake::All } else { Wake::None },
+            wake_readers: Wake::None,
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use super::position::Next;
 use super::queue;
 use super::running::Running;
 use super::spawn::{exec, fork};
+use super::wait_queue::{Queue, READERS};
 use super::{spin, sync};
 use crate::kernel::{self, Wait};
 
@@ -63,6 +64,11 @@ pub fn effect<S: Sink>(x: &mut Running<S>, op: Op) -> Next {
 fn gate_effect<S: Sink>(x: &mut Running<S>, op: Op) -> Next {
     let (Op::GateWait(object) | Op::GateOpen(object) | Op::GateClose(object)) = op else { return Next::Done };
     let task = x.task;
+    let (queue, shares) = (Queue { object, side: READERS }, x.machine.shares());
+    if shares && matches!(op, Op::GateWait(_)) {
+        // poll() enters the queue, and leaves it when it has been woken.
+        x.change_wait_queue(queue);
+    }
     let Object::Gate { open, waiting } = x.object(object) else { return Next::Done };
     match op {
         Op::GateWait(_) if *open => {}
@@ -73,7 +79,11 @@ fn gate_effect<S: Sink>(x: &mut Running<S>, op: Op) -> Next {
         Op::GateOpen(_) => {
             *open = true;
             // __pollwait's add_wait_queue: the last to come is first.
-            for waiter in std::mem::take(waiting).into_iter().rev() {
+            let waiting = std::mem::take(waiting);
+            if shares {
+                x.lock_wait_queue(queue, &waiting);
+            }
+            for waiter in waiting.into_iter().rev() {
                 x.wake(waiter, true);
             }
         }
@@ -113,6 +123,7 @@ fn reap<S: Sink>(x: &mut Running<S>) -> Next {
     let t = x.task();
     if t.zombies > 0 {
         t.zombies -= 1;
+        kernel::lock_tasklist(x.run, x.machine, x.kernel, x.cpu);
         return Next::Done;
     }
     if t.children == 0 {

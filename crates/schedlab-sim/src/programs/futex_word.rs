@@ -42,11 +42,12 @@ fn touch_futex<S: Sink>(x: &mut Running<S>, word: Word, work: Nanos) -> Nanos {
     let Some(shared) = x.programs.word(word) else { return 0 };
     let mut stall = Stall::default();
     stall.atomic(machine, cpu, &mut shared.atomic, at, touched::FUTEX_WORD);
+    let slowed = machine.slows_holder(cpu, &shared.locked);
     let locked = machine.write_lines(cpu, &mut shared.locked, touched::FUTEX_BUCKET);
     let mut wait = 0;
     if machine.has_locks() {
         let hold = locked + machine.wall_of(cpu, work);
-        wait = shared.lock.take(at + stall.waits + stall.lines, hold);
+        wait = shared.lock.take_polling(at + stall.waits + stall.lines, hold, slowed);
     }
     lock_waited(x.run, x.kernel, cpu, LockKind::Line, stall.waits);
     lock_waited(x.run, x.kernel, cpu, LockKind::Futex, wait);

@@ -8,6 +8,7 @@ use super::objects::Object;
 use super::position::Step;
 use super::running::Running;
 use super::shared::{end_shared_io, resume_shared_io};
+use super::wait_queue::Queue;
 use crate::kernel::Wait;
 use crate::machine::Mode;
 
@@ -42,6 +43,9 @@ pub fn transfer<S: Sink>(x: &mut Running<S>, object: u32, write: bool) -> bool {
         wake_channel(&mut x.reborrow(), object, outcome.wake_writers, true);
     }
     if outcome.left > 0 {
+        if x.machine.shares() {
+            x.reborrow().change_wait_queue(Queue { object, side: usize::from(write) });
+        }
         block(&mut x.reborrow(), Wait::Object(object), Step::Effect);
         return true;
     }
@@ -68,6 +72,9 @@ fn wake_channel<S: Sink>(x: &mut Running<S>, object: u32, wake: Wake, writers: b
         Wake::One => {
             let Some(waiter) = queue.front().copied().filter(|waiter| *waiter != caller) else { return };
             queue.pop_front();
+            if x.machine.shares() {
+                x.lock_wait_queue(Queue { object, side: usize::from(writers) }, &[waiter]);
+            }
             x.wake(waiter, true);
             charge_wake(x, object);
         }
@@ -77,6 +84,9 @@ fn wake_channel<S: Sink>(x: &mut Running<S>, object: u32, wake: Wake, writers: b
             if waiting.contains(&caller) {
                 waiting.retain(|waiter| *waiter != caller);
                 queue.push_back(caller);
+            }
+            if x.machine.shares() {
+                x.lock_wait_queue(Queue { object, side: usize::from(writers) }, waiting.make_contiguous());
             }
             // prepare_to_wait puts waiters that are not exclusive before the others: the last to come is first.
             for waiter in waiting.iter().rev() {

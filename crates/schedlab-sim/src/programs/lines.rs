@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use schedlab_model::TaskId;
 
+use super::wait_queue::WaitQueue;
 use crate::machine::{Changed, Lines, Lock};
 
 /// The lines and locks of an object, or of a task's own futex word.
@@ -14,8 +15,8 @@ pub struct Shared {
     pub lock: Lock,
     /// `sk_wmem_alloc` of the sending socket, or the futex word: changed by atomic operations.
     pub atomic: Changed,
-    /// `sk_wq`.
-    pub waiters: Lines,
+    /// Its wait queues: that of readers, or of all who wait, and that of writers.
+    pub queues: [WaitQueue; 2],
     /// `f_ref` of the reading and of the writing end.
     pub files: [Changed; 2],
     /// The task that has last taken the mutex of the pipe, until its call is over.

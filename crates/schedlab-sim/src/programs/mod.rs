@@ -29,6 +29,7 @@ mod spin;
 mod state;
 mod sync;
 mod vcpu;
+mod wait_queue;
 
 pub use exec::{livelock, on_segment};
 pub use spawn::{boot, on_start};

@@ -11,6 +11,7 @@ use super::call_cost::call_cost;
 use super::objects::Object;
 use super::position::Step;
 use super::running::Running;
+use super::wait_queue::{READERS, WRITERS};
 use crate::kernel::{lock_waited, Life, Wait};
 use crate::machine::{touched, Mode, Stall};
 
@@ -81,7 +82,7 @@ fn sleeps_for_mutex<S: Sink>(x: &mut Running<S>, object: u32) -> bool {
 fn touch_channel<S: Sink>(x: &mut Running<S>, object: u32, write: bool, at: Nanos, work: Nanos) -> Nanos {
     let cpu = x.cpu;
     let Object::Channel(channel) = &x.programs.objects[object as usize] else { return 0 };
-    let (socket, first) = (channel.is_socket(), channel.first_writer());
+    let (socket, writable, first) = (channel.is_socket(), channel.is_writable(), channel.first_writer());
     let threads = x.kernel.tasks[x.task.index()].thread;
     let (machine, shared) = (&mut *x.machine, &mut x.programs.shared[object as usize]);
     let mut stall = Stall::default();
@@ -94,19 +95,28 @@ fn touch_channel<S: Sink>(x: &mut Running<S>, object: u32, write: bool, at: Nano
     }
     let queues = (queues, stall.waits - queues);
     if socket && write {
-        stall.lines += machine.read_lines(cpu, &mut shared.waiters, touched::SOCKET_WAITERS);
+        stall.lines += shared.queues[READERS].look(machine, cpu);
+    } else if writable {
+        stall.lines += shared.queues[WRITERS].look(machine, cpu);
     }
     if let (false, Some(writer)) = (write, first) {
         let count = if socket { touched::SOCKET_BUFFER } else { touched::PIPE_DATA };
         stall.lines += machine.read_fresh_lines(cpu, writer, count);
+        if socket {
+            stall.lines += x.kernel.cpus[writer.index()].shared.buffers.free(machine, cpu, writer);
+        }
+    }
+    if socket && write {
+        stall.lines += x.kernel.cpus[cpu.index()].shared.buffers.allocate(machine, cpu);
     }
     let count = if socket { touched::SOCKET } else { touched::PIPE };
+    let slowed = machine.slows_holder(cpu, &shared.locked);
     let locked = machine.write_lines(cpu, &mut shared.locked, count);
     let mut wait = 0;
     if machine.has_locks() {
         // A spinlock of a socket is held for no more than the lines and one operation on them.
         let work = if socket { machine.atomic_time } else { machine.wall_of(cpu, work) };
-        wait = shared.lock.take(at + stall.waits + stall.lines, locked + work);
+        wait = shared.lock.take_polling(at + stall.waits + stall.lines, locked + work, slowed);
     }
     let kind = if socket { LockKind::Socket } else { LockKind::Pipe };
     lock_waited(x.run, x.kernel, cpu, LockKind::Line, queues.0 + queues.1);

@@ -200,6 +200,7 @@ fn idle_states() -> Vec<IdleState> {
     let state = |(name, exit, target_residency): (&str, u64, u64)| IdleState {
         name: name.into(),
         exit: Dist::Constant(exit),
+        latency: None,
         target_residency,
         polling: target_residency == 0,
     };
