@@ -139,7 +139,7 @@ impl Teo {
         self.sleep_length = timers.next_timer;
         let mut duration = timers.next_timer;
         if states[found].target_residency > duration {
-            found = shallower(states, found, duration);
+            found = teo_find_shallower_state(states, found, duration);
         }
         if states[found].target_residency < timers.tick && before_tick > self.total / 2 + self.total / 8 {
             duration = timers.tick / 2;
@@ -228,7 +228,7 @@ fn sums(bins: &[Bin]) -> (u32, u32) {
 }
 
 /// `teo_find_shallower_state`.
-fn shallower(states: &[State], than: usize, duration: Nanos) -> usize {
+fn teo_find_shallower_state(states: &[State], than: usize, duration: Nanos) -> usize {
     states[..than].iter().rposition(|state| state.target_residency <= duration).unwrap_or(0)
 }
 
@@ -236,7 +236,7 @@ fn shallower(states: &[State], than: usize, duration: Nanos) -> usize {
 fn keep_tick(states: &[State], timers: &Timers, found: usize) -> Choice {
     let left = timers.next_tick.map_or(timers.next_timer, |tick| tick.min(timers.next_timer));
     let deep = found > 0 && states[found].target_residency > left;
-    Choice { state: if deep { shallower(states, found, left) } else { found }, stops_tick: false }
+    Choice { state: if deep { teo_find_shallower_state(states, found, left) } else { found }, stops_tick: false }
 }
 
 #[cfg(test)]

@@ -112,7 +112,7 @@ impl Channel {
         self.buffers.front().map(|first| CpuId(u32::from(first.cpu)))
     }
 
-    /// `unix_writable`: a quarter of the send buffer or less is in use. No pipe is.
+    /// Whether a quarter of the send buffer or less is in use (`unix_writable`). No pipe is writable in this sense.
     #[must_use]
     pub fn is_writable(&self) -> bool {
         matches!(self.limit, Limit::SendBuffer(sndbuf) if u64::from(self.charged) * 4 <= u64::from(sndbuf))
