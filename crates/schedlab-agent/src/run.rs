@@ -44,6 +44,7 @@ pub fn run(spec: &RunSpec, real: Vec<Option<RealProgram>>, settings: &Settings) 
     }
     refuse_latency_nice(spec)?;
     refuse_kernel_sections(spec)?;
+    refuse_cpusets(spec)?;
     inherited::reset()?;
     let signals = sys::signal_fd(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP]).map_err(os("signalfd"))?;
     let kernel_work =
@@ -86,6 +87,17 @@ fn refuse_latency_nice(spec: &RunSpec) -> Result<()> {
         Err(AgentError::cannot(what, "remove latency_nice, or run the variant on the simulator"))
     };
     users.take(1).try_for_each(refused)
+}
+
+/// Refuses the CPUs of control groups, of which the agent writes no file.
+fn refuse_cpusets(spec: &RunSpec) -> Result<()> {
+    match spec.cgroups.iter().find(|group| group.cpus.is_some() || !group.cpus_later.is_empty()) {
+        Some(group) => {
+            let what = format!("cgroup {}: cpus of control groups are only simulated", group.path);
+            Err(AgentError::cannot(what, "set cpus of the workloads, or run the variant on the simulator"))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Refuses steps whose effect in the kernel a program cannot bring about.

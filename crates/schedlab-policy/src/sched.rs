@@ -3,7 +3,7 @@
 //!
 //! The policy has no time of its own: every call is passed `now`, and the costs of actions are the caller's. It follows
 //! kernel/sched/core.c of 6.1 to 7.2. Core code calls the classes through [`SchedClass`](crate::class::SchedClass) and names
-//! none of them. Not modelled: the stop class, cpusets, CPU hotplug, NUMA balancing.
+//! none of them. Not modelled: the stop class, CPU hotplug, NUMA balancing.
 
 mod balance;
 mod change;

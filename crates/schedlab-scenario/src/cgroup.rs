@@ -9,10 +9,10 @@ use serde_json::{json, Map, Value as Json};
 
 use crate::attribute_values::nice;
 use crate::error::{quote, Result};
-use crate::keys::{CGROUP, VARIANT_CGROUP};
+use crate::keys::{CGROUP, CGROUP_EVENT, VARIANT_CGROUP};
 use crate::units;
 use crate::value::{Table, Value};
-use schedlab_model::{suggest, Nanos, MSEC, SEC};
+use schedlab_model::{suggest, CpuMask, Nanos, MSEC, SEC};
 
 /// A declared control group.
 #[derive(Clone, Debug)]
@@ -21,6 +21,8 @@ pub(crate) struct Draft<'a> {
     pub path: String,
     /// The values in its table.
     pub files: Files<'a>,
+    /// Its table, if it has one.
+    pub table: Option<Table<'a>>,
 }
 
 /// The values of a group in one table; `None` where the table does not set them.
@@ -32,6 +34,8 @@ pub(crate) struct Files<'a> {
     quota: Option<(Nanos, Value<'a>)>,
     period: Option<(Nanos, Value<'a>)>,
     burst: Option<(Nanos, Value<'a>)>,
+    cpus: Option<(CpuMask, Value<'a>)>,
+    later: Vec<(Nanos, CpuMask)>,
 }
 
 /// The maximum depth of a path. The kernel has no limit by default.
@@ -49,14 +53,14 @@ pub(crate) fn read<'a>(tables: Vec<Table<'a>>, made: Vec<String>) -> Result<Vec<
         }
         let files = Files::read(&table)?;
         files.check(&Files::default())?;
-        drafts.push(Draft { path, files });
+        drafts.push(Draft { path, files, table: Some(table) });
     }
     let declared: Vec<String> = drafts.iter().map(|draft| draft.path.clone()).chain(made).collect();
     for path in declared {
         let above = path.char_indices().skip(1).filter(|(_, c)| *c == '/').map(|(at, _)| path[..at].to_owned());
         for path in above.chain([path.clone()]) {
             if drafts.iter().all(|known| known.path != path) {
-                drafts.push(Draft { path, files: Files::default() });
+                drafts.push(Draft { path, files: Files::default(), table: None });
             }
         }
     }
@@ -122,7 +126,27 @@ impl<'a> Files<'a> {
         let quota = placed(table.get("quota"), |value| value.duration(MSEC..=1000 * SEC))?;
         let period = placed(table.get("period"), |value| value.duration(PERIODS))?;
         let burst = placed(table.get("burst"), |value| value.duration(0..=1000 * SEC))?;
-        Ok(Files { shares, idle, latency_nice, quota, period, burst })
+        let cpus = placed(table.get("cpus"), cpu_list)?;
+        let later = table.get("events").map(|value| events(&value)).transpose()?.unwrap_or_default();
+        if let Some(value) = table.get("partition") {
+            let why = "cpuset partitions are not modelled: they rebuild the scheduling domains";
+            return Err(value.error(why).hint("leave partition out; cpus alone confines the tasks of a group"));
+        }
+        Ok(Files { shares, idle, latency_nice, quota, period, burst, cpus, later })
+    }
+
+    /// Refuses CPUs that the machine does not have.
+    pub fn check_cpus(&self, table: &Table, nr_cpus: usize) -> Result<()> {
+        let machine = CpuMask::first(nr_cpus);
+        let masks = self.cpus.iter().map(|cpus| &cpus.0).chain(self.later.iter().map(|(_, cpus)| cpus));
+        match masks.into_iter().find(|mask| !mask.without(&machine).is_empty()) {
+            None => Ok(()),
+            Some(mask) => {
+                let last = nr_cpus - 1;
+                let message = format!("the group has CPUs {}, but the machine has CPUs 0 to {last}", mask.to_list());
+                Err(table.error(message).hint("choose a larger machine or other cpus"))
+            }
+        }
     }
 
     /// Refuses values that contradict those of the group, `before`, that the table does not override.
@@ -181,6 +205,10 @@ impl<'a> Files<'a> {
             burst: written(&self.burst, before.burst),
         };
         cgroup.bandwidth = (max.quota > 0).then_some(max);
+        cgroup.cpus = self.cpus.as_ref().map(|cpus| cpus.0).or(cgroup.cpus);
+        if !self.later.is_empty() {
+            cgroup.cpus_later.clone_from(&self.later);
+        }
         cgroup.latency_nice = self.latency_nice.as_ref().map_or(cgroup.latency_nice, |nice| nice.0);
     }
 
@@ -197,9 +225,38 @@ impl<'a> Files<'a> {
         for (key, file) in [("quota", &self.quota), ("period", &self.period), ("burst", &self.burst)] {
             file.as_ref().map(|file| shown.insert(key.into(), json!(units::show_duration(file.0))));
         }
+        self.cpus.as_ref().map(|cpus| shown.insert("cpus".into(), json!(cpus.0.to_list())));
+        if !self.later.is_empty() {
+            let event =
+                |(at, cpus): &(Nanos, CpuMask)| json!({ "at": units::show_duration(*at), "cpus": cpus.to_list() });
+            shown.insert("events".into(), self.later.iter().map(event).collect());
+        }
         self.latency_nice.as_ref().map(|nice| shown.insert("latency_nice".into(), json!(nice.0)));
         shown.into()
     }
+}
+
+/// Reads a CPU list.
+fn cpu_list(value: &Value) -> Result<CpuMask> {
+    const FORM: &str = "a CPU list such as \"0-3,8\"";
+    let mask = CpuMask::from_list(value.string(FORM)?).filter(|mask| !mask.is_empty());
+    mask.ok_or_else(|| value.refuse("not a CPU list").expected(FORM))
+}
+
+/// Reads when the CPUs of a group change.
+fn events(value: &Value) -> Result<Vec<(Nanos, CpuMask)>> {
+    const FORM: &str = "tables such as { at = \"500ms\", cpus = \"0-1\" }";
+    let mut events: Vec<(Nanos, CpuMask)> = Vec::new();
+    for entry in value.array(FORM)? {
+        let table = entry.table(FORM)?.only(&CGROUP_EVENT)?;
+        let at = table.require("at", "a duration such as \"500ms\"")?;
+        let time = at.duration(1..=1000 * SEC)?;
+        if events.last().is_some_and(|(before, _)| *before >= time) {
+            return Err(at.error("this event is not later than the one before it"));
+        }
+        events.push((time, cpu_list(&table.require("cpus", FORM)?)?));
+    }
+    Ok(events)
 }
 
 /// An optional value with its position for later errors.

@@ -95,6 +95,42 @@ pub(crate) fn capacities(drafts: &[Draft], variants: &[variant::Draft], machine:
     Ok(())
 }
 
+/// Refuses cpusets with CPUs that the machine does not have, and beside what they are not modelled for.
+pub(crate) fn cpusets(
+    drafts: &[Draft],
+    variants: &[variant::Draft],
+    cgroups: &[cgroup::Draft],
+    nr_cpus: usize,
+) -> Result<()> {
+    for (group, table) in cgroups.iter().filter_map(|group| Some((group, group.table.as_ref()?))) {
+        group.files.check_cpus(table, nr_cpus)?;
+    }
+    let confines = |variant: &variant::Draft| {
+        variant.cgroups.iter().any(|cgroup| cgroup.cpus.is_some() || !cgroup.cpus_later.is_empty())
+    };
+    let Some(variant) = variants.iter().find(|variant| confines(variant)) else { return Ok(()) };
+    let machine = CpuMask::first(nr_cpus);
+    let masks = variants.iter().flat_map(|variant| &variant.cgroups).flat_map(|cgroup| {
+        cgroup.cpus.iter().chain(cgroup.cpus_later.iter().map(|(_, cpus)| cpus)).copied().collect::<Vec<_>>()
+    });
+    for draft in drafts {
+        let name = &variant.name;
+        if let Some(mask) = masks.clone().find(|mask| !mask.without(&machine).is_empty()) {
+            let message = format!("a control group has CPUs {}, which the machine lacks", mask.to_list());
+            return Err(draft.table.error(message).hint("choose a larger machine or other cpus"));
+        }
+        if draft.workload.tasks.iter().any(|task| deadline(task.policy)) {
+            let message = format!("variant {name}: SCHED_DEADLINE beside cpusets is not modelled");
+            return Err(draft.table.error(message).hint("leave cpus of the control groups out"));
+        }
+        if draft.guest.is_some() {
+            let message = format!("variant {name}: guests beside cpusets are not modelled");
+            return Err(draft.table.error(message).hint("use cpus of the [[guest]] instead"));
+        }
+    }
+    Ok(())
+}
+
 fn deadline(policy: Policy) -> bool {
     matches!(policy, Policy::Deadline(_))
 }

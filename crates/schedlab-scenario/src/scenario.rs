@@ -228,6 +228,7 @@ pub(crate) fn of_root(root: &Table, file: &str, stem: &str, dir: &Path, override
     let limited = variant::count_limited(&mut variants);
     drafts.iter().try_for_each(|draft| fits::check(draft, &variants, &cgroups, nr_cpus, machine.memory))?;
     fits::capacities(&drafts, &variants, &machine)?;
+    fits::cpusets(&drafts, &variants, &cgroups, nr_cpus)?;
     for variant in &mut variants {
         variant.not_simulated = variant.not_simulated.take().or_else(|| fits::boosted(&drafts, variant));
     }

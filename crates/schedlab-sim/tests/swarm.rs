@@ -1,5 +1,5 @@
 //! Random machines, kernels and programs, half of them with drawn ties, half of them with each mechanism of
-//! physics, some with CPUs of different capacity: no checker finds anything, and a run repeats byte
+//! physics, some with cpusets that change and with CPUs of different capacity: no checker finds anything, and a run repeats byte
 //! for byte.
 #![allow(clippy::unwrap_used)]
 
@@ -12,7 +12,7 @@ use schedlab_policy::Version;
 use schedlab_sim::Session;
 use schedlab_spec::RunSpec;
 use schedlab_trace::Event;
-use support::swarm::{scenario, with_capacities, with_physics};
+use support::swarm::{scenario, with_capacities, with_cpusets, with_physics};
 use support::{record, Record};
 
 /// The events of a run in which no segment is handled ahead of its turn in the queue.
@@ -30,7 +30,7 @@ proptest! {
     #[test]
     fn every_check_holds_and_every_run_repeats(spec in scenario(Version::all().iter().collect())) {
         let spec = with_physics(RunSpec { ties: (spec.seed % 2 == 0).then_some(spec.seed), ..spec });
-        let spec = with_capacities(spec);
+        let spec = with_capacities(with_cpusets(spec));
         let (outcome, first) = record(&spec);
         if let Err(error) = &outcome {
             prop_assert!(false, "{error}");

@@ -1,6 +1,6 @@
 //! A control group as its `cpu.*` files describe it.
 
-use schedlab_model::Nanos;
+use schedlab_model::{CpuMask, Nanos};
 use schedlab_policy::fair::GroupShares;
 
 /// A control group.
@@ -16,6 +16,10 @@ pub struct Cgroup {
     pub latency_nice: i8,
     /// `cpu.max` and `cpu.max.burst`; `None` = unlimited.
     pub bandwidth: Option<CpuMax>,
+    /// `cpuset.cpus`; `None` = its parent's.
+    pub cpus: Option<CpuMask>,
+    /// When they change, and to what.
+    pub cpus_later: Vec<(Nanos, CpuMask)>,
     /// Its `cpu.stat` is among the run's metrics, limited or not.
     pub counted: bool,
 }

@@ -101,7 +101,21 @@ def check_real(scenario: Scenario) -> None:
             hint="run the scenario with --arm sim",
             file=scenario.file,
         )
+    for name, files in scenario.description.get("cgroups", {}).items():
+        if "cpus" in files or "events" in files:
+            raise ArmError(
+                f"cgroup {name.lstrip('/')}: cpus of control groups are only simulated",
+                hint="set cpus of the workloads, or run the scenario with --arm sim",
+                file=scenario.file,
+            )
     for variant in scenario.variants:
+        for name, files in (variant.changes.get("cgroups") or {}).items():
+            if "cpus" in files or "events" in files:
+                raise ArmError(
+                    f"variant {variant.name}, cgroup {name.lstrip('/')}: cpus of control groups are only simulated",
+                    hint="set cpus of the workloads, or run the scenario with --arm sim",
+                    file=scenario.file,
+                )
         if variant.changes.get("hz"):
             raise ArmError(
                 f"variant {variant.name} sets hz, which a real kernel fixes at build time",

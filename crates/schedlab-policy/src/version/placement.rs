@@ -131,6 +131,11 @@ rules! {
     wakes_here: bool = false,
         from "6.6" unverified "read in 6.12.117, absent in 6.1.192; perf has the mode since 6.6" => true;
 
+    /// A change of a cpuset keeps the affinity that its tasks asked for.
+    BOTH "cpuset: keeps affinities" in "__set_cpus_allowed_ptr"
+    cpuset_keeps_affinity: bool = false,
+        from "6.2" by "da019032819a" => true;
+
     /// Clusters are scheduling domains (CONFIG_SCHED_CLUSTER).
     BOTH "domains: clusters" in "set_sched_topology"
     cluster_domains: bool = false,

@@ -20,6 +20,18 @@ pub const CGROUP: Section = Section {
             "0s",
             "unused quota that may accumulate (cpu.max.burst, 5.14 and later)",
         ),
+        key("cpus", "CPU list", "the parent's", "CPUs that its tasks may use (cpuset.cpus); simulated only"),
+        key("events", "tables", "none", "when its CPUs change; simulated only"),
+        key("partition", "refused", "", "cpuset.cpus.partition, which is not modelled"),
+    ],
+};
+
+/// `cgroup.events`.
+pub const CGROUP_EVENT: Section = Section {
+    name: "cgroup.events",
+    keys: &[
+        key("at", "duration", "", "time since the start of the run"),
+        key("cpus", "CPU list", "", "CPUs that its tasks may use from then on"),
     ],
 };
 
@@ -35,5 +47,8 @@ pub const VARIANT_CGROUP: Section = Section {
         key("quota", "1ms to 1000s", "the group's", "CPU time per period"),
         key("period", "1ms to 1s", "the group's", "period of the quota"),
         key("burst", "duration, at most quota", "the group's", "unused quota that may accumulate"),
+        key("cpus", "CPU list", "the group's", "CPUs that its tasks may use"),
+        key("events", "tables", "the group's", "when its CPUs change"),
+        key("partition", "refused", "", "cpuset.cpus.partition, which is not modelled"),
     ],
 };

@@ -13,7 +13,7 @@ mod variant;
 mod workload;
 
 pub use arm::{ARM, ARM_HOST, ARM_VM};
-pub use cgroup::{CGROUP, VARIANT_CGROUP};
+pub use cgroup::{CGROUP, CGROUP_EVENT, VARIANT_CGROUP};
 pub use costs::{COST, COSTS};
 pub use guest::{GUEST, GUEST_EVENT, VARIANT_GUEST};
 pub use machine::{CACHE, CACHES, CPU_TYPE, IDLE, MACHINE, MEMORY, PERF_STATE, PHYSICS, TOPOLOGY};
@@ -65,6 +65,7 @@ pub const SECTIONS: &[&Section] = &[
     &OBJECT,
     &STEP,
     &CGROUP,
+    &CGROUP_EVENT,
     &GUEST,
     &VARIANT,
     &VARIANT_TASK,

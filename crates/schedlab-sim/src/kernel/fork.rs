@@ -34,7 +34,10 @@ pub struct Start<'a> {
 
 /// A shell on the task's first CPU forks it. The shell is not simulated, so what its wakeup costs is not charged.
 pub fn start_task<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, start: &Start) -> TaskId {
-    let id = kernel.sched.add_task(&start.attr);
+    let asked = start.attr.affinity;
+    let attr = TaskAttr { affinity: kernel.cpus_in_group(start.attr.group, asked), ..start.attr.clone() };
+    let id = kernel.sched.add_task(&attr);
+    kernel.remember_cpus(id, asked, None);
     let mut task = new_task(kernel, id, start.seed);
     task.prio = start.prio;
     task.process = start.process;
@@ -100,6 +103,7 @@ pub fn kernel_clone<S: Sink>(
     let start = if task.thread { &machine.costs.start_thread } else { &machine.costs.start_process };
     task.segment.work_left = start.draw_any(&mut task.dice) << WORK_SHIFT;
     add(run, kernel, task, child.name);
+    kernel.remember_cpus(id, None, Some(parent));
     kernel.alive += 1;
     lock_tasklist(run, machine, kernel, cpu);
     kernel.emit(run, cpu, Kind::Fork { parent: parent_pid, child: handle.pid });

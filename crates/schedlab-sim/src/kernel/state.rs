@@ -8,6 +8,7 @@ use schedlab_spec::RunSpec;
 use schedlab_workload::Dist;
 
 use super::cgroup::Cgroups;
+use super::cpuset::Cpusets;
 use super::lines::{GroupLines, Tasklist};
 use super::percpu::PerCpu;
 use super::points::Points;
@@ -36,6 +37,8 @@ pub struct Kernel {
     pub cpus: Vec<PerCpu>,
     pub tasks: Vec<Task>,
     pub cgroups: Cgroups,
+    /// The CPUs that control groups leave their tasks, if any states them.
+    pub cpusets: Option<Box<Cpusets>>,
     /// By group; empty where lines and locks cost nothing or no task is in a group.
     pub group_lines: Vec<GroupLines>,
     /// `tasklist_lock`.
@@ -91,6 +94,7 @@ impl Kernel {
         sched.set_ties(Ties::new(spec.ties, seed));
         sched.fair.set_ties(Ties::new(spec.ties, seed));
         let cgroups = Cgroups::new(&mut sched.fair, spec);
+        let cpusets = Cpusets::new(spec, &cgroups);
         let physics = &spec.machine.physics;
         let mut group_lines = Vec::new();
         if (physics.lines || physics.locks) && sched.fair.nr_groups() > 1 {
@@ -108,6 +112,7 @@ impl Kernel {
             cpus: (0..nr_cpus).map(|cpu| PerCpu::new(tick_phase(cpu))).collect(),
             tasks: Vec::new(),
             cgroups,
+            cpusets,
             group_lines,
             tasklist: Tasklist::default(),
             checks: Checks::new(nr_cpus),

@@ -105,10 +105,23 @@ pub fn policy_number(policy: FairPolicy) -> u32 {
 /// `sched_setaffinity` of the task that runs on the CPU. True: it may no longer run there and leaves at the CPU's next
 /// `__schedule` (the stopper's work).
 pub fn set_affinity<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, cpu: CpuId, task: TaskId, mask: CpuMask) -> bool {
-    let now = run.now;
+    // The caller has refused what leaves no CPU.
+    let Some(mask) = kernel.cpus_of_affinity(task, mask) else { return false };
     kernel.note(run, cpu, "sys_sched_setaffinity(pid", |kernel| {
         format!("{:x}, len: 8, user_mask_ptr: 0)", kernel.tasks[task.index()].pid)
     });
+    confine_current(run, kernel, cpu, task, mask)
+}
+
+/// The task that runs on the CPU gets this affinity. True: it leaves.
+pub fn confine_current<S: Sink>(
+    run: &mut Run<S>,
+    kernel: &mut Kernel,
+    cpu: CpuId,
+    task: TaskId,
+    mask: CpuMask,
+) -> bool {
+    let now = run.now;
     kernel.competitors_changed(cpu, now);
     let Some(dest) = kernel.sched.set_affinity(task, Some(mask), kernel.clock_task(cpu, now)) else { return false };
     kernel.cpus[cpu.index()].push_away = Some((task, dest));

@@ -30,7 +30,18 @@ pub fn change<S: Sink>(x: &mut Running<S>, op: Op) -> Next {
         _ => return Next::Done,
     };
     kernel::change_attribute(x.run, x.machine, x.kernel, x.cpu, x.task, attribute);
+    if matches!(attribute, Attribute::Group(_)) && kernel::attach_current(x.run, x.kernel, x.cpu, x.task) {
+        return leave(x);
+    }
     Next::Done
+}
+
+/// The call is over, and the task leaves its CPU.
+fn leave<S: Sink>(x: &mut Running<S>) -> Next {
+    let position = x.position();
+    position.pc += 1;
+    position.step = Step::Fetch;
+    Next::Stop
 }
 
 /// Ends the run if the kernel refuses the policy.
@@ -48,11 +59,11 @@ fn set_affinity<S: Sink>(x: &mut Running<S>, mask: u32) -> Next {
         // dl_task_check_affinity.
         return x.fail_program("the kernel refuses an affinity to less than all CPUs to a SCHED_DEADLINE task (EBUSY)");
     }
+    if x.kernel.cpus_of_affinity(x.task, mask).is_none() {
+        return x.fail_program("the kernel refuses an affinity to CPUs outside of the task's cpuset (EINVAL)");
+    }
     if !kernel::set_affinity(x.run, x.kernel, x.cpu, x.task, mask) {
         return Next::Done;
     }
-    let position = x.position();
-    position.pc += 1;
-    position.step = Step::Fetch;
-    Next::Stop
+    leave(x)
 }

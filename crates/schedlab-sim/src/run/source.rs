@@ -34,7 +34,7 @@ pub enum Source {
     Halt = 11,
     /// An idle CPU has polled for as long as it may.
     PollLimit = 12,
-    /// A guest is paused, resumed or killed; one per guest, on CPU 0.
+    /// A guest is paused, resumed or killed, or the CPUs of control groups change; one per kernel, on CPU 0.
     Action = 13,
     /// The interrupt that requests a TLB flush.
     Flush = 14,

@@ -64,6 +64,7 @@ fn groups() -> impl Strategy<Value = Vec<Cgroup>> {
                         period: period * MSEC,
                         burst: burst.min(quota) * MSEC,
                     }),
+                    ..Cgroup::default()
                 })
                 .collect()
         })
@@ -168,6 +169,31 @@ pub fn with_munmaps(spec: RunSpec) -> RunSpec {
         tasks.enumerate().for_each(|(index, task)| task.process = index as u32 % 2);
     }
     RunSpec { machine: Arc::new(machine), workloads: Arc::new(workloads), ..spec }
+}
+
+/// The run with CPUs for its control groups, which change twice, as its seed says. Its tasks ask for every CPU then, since the
+/// kernel refuses an affinity to CPUs outside of a group's.
+pub fn with_cpusets(spec: RunSpec) -> RunSpec {
+    let nr_cpus = spec.machine.topology.nr_cpus();
+    if spec.seed >> 32 & 1 == 0 || spec.cgroups.is_empty() {
+        return spec;
+    }
+    let some = |nth: u64| {
+        let chosen = (0..nr_cpus as u32).filter(|cpu| (spec.seed >> 33).wrapping_mul(nth + 3) >> cpu & 1 == 1);
+        let mask = CpuMask::from_iter(chosen.map(CpuId));
+        if mask.is_empty() {
+            CpuMask::first(nr_cpus)
+        } else {
+            mask
+        }
+    };
+    let (mut cgroups, mut workloads) = (spec.cgroups.to_vec(), spec.workloads.to_vec());
+    for (cgroup, nth) in cgroups.iter_mut().zip(0..) {
+        cgroup.cpus = Some(some(nth));
+        cgroup.cpus_later = vec![((70 + nth) * MSEC, some(nth + 7)), (160 * MSEC + nth * 1_234_567, some(nth + 13))];
+    }
+    workloads.iter_mut().flat_map(|workload| &mut workload.masks).for_each(|mask| *mask = CpuMask::first(nr_cpus));
+    RunSpec { cgroups: Arc::new(cgroups), workloads: Arc::new(workloads), ..spec }
 }
 
 /// The run on CPUs of different capacity, every other one with an energy model, if its row and machine can have them.

@@ -1,0 +1,224 @@
+//! The CPUs that control groups leave their tasks (`cpuset.cpus`), and changes of them while tasks run.
+//!
+//! kernel/cgroup/cpuset.c and `__set_cpus_allowed_ptr` of 6.1.192, 6.12.117 and 7.2.13. A group has its own CPUs within its
+//! parent's, or its parent's if it has none of them (`effective_cpus`). A task may use those of its group that it asked for,
+//! or all of them if that leaves none; up to 6.1 a change of the group's CPUs replaces what its tasks asked for. A task that
+//! runs where it no longer may is moved by the stopper at once, a queued one directly, a sleeping one when it wakes
+//! (`select_task_rq`, `select_fallback_rq`). Who writes the file is not simulated, so it costs nothing. Left out:
+//! partitions (`cpuset.cpus.partition`), which rebuild the domains, memory nodes, and deadline tasks.
+
+use std::collections::BTreeMap;
+
+use schedlab_model::{CpuId, CpuMask, Nanos, TaskId, USEC};
+use schedlab_policy::fair::GroupId;
+use schedlab_policy::{Moves, Resched};
+use schedlab_spec::RunSpec;
+use schedlab_trace::Sink;
+
+use super::balance::apply_moves;
+use super::cgroup::Cgroups;
+use super::entry::irqentry_exit;
+use super::resched::resched_curr;
+use super::state::Kernel;
+use super::syscalls::confine_current;
+use super::task::Life;
+use crate::machine::Machine;
+use crate::run::{Run, Source};
+
+/// A task that is between two CPUs is looked at again after this time. In the kernel the writer waits for it.
+const AGAIN: Nanos = 10 * USEC;
+
+/// The cpusets of a run.
+#[derive(Debug)]
+pub struct Cpusets {
+    all: CpuMask,
+    /// The groups and their parents, a parent first.
+    parents: Vec<(GroupId, GroupId)>,
+    own: BTreeMap<GroupId, CpuMask>,
+    /// Changes to come, the next one last.
+    later: Vec<(Nanos, GroupId, CpuMask)>,
+    /// What each task asked for (`user_cpus_ptr`).
+    asked: Vec<Option<CpuMask>>,
+    /// A change keeps what tasks asked for: 6.2 and later.
+    keeps_asked: bool,
+    /// Tasks that could not be moved yet.
+    waiting: Vec<TaskId>,
+}
+
+impl Cpusets {
+    /// The cpusets of the run's groups; `None` if no group states its CPUs.
+    pub fn new(spec: &RunSpec, groups: &Cgroups) -> Option<Box<Cpusets>> {
+        if spec.cgroups.iter().all(|cgroup| cgroup.cpus.is_none() && cgroup.cpus_later.is_empty()) {
+            return None;
+        }
+        let of = |path: &str| groups.of(Some(path), 0);
+        let mut sets = Cpusets {
+            all: *spec.machine.topology.all(),
+            parents: Vec::new(),
+            own: BTreeMap::new(),
+            later: Vec::new(),
+            asked: Vec::new(),
+            keeps_asked: spec.kernel.placement.cpuset_keeps_affinity,
+            waiting: Vec::new(),
+        };
+        for cgroup in spec.cgroups.iter() {
+            let parent = cgroup.path.rsplit_once('/').map_or("", |(parent, _)| parent);
+            sets.parents.push((of(&cgroup.path), if parent.is_empty() { GroupId::ROOT } else { of(parent) }));
+            if let Some(cpus) = cgroup.cpus {
+                sets.own.insert(of(&cgroup.path), cpus);
+            }
+            sets.later.extend(cgroup.cpus_later.iter().map(|(at, cpus)| (*at, of(&cgroup.path), *cpus)));
+        }
+        sets.later.sort_by(|a, b| b.0.cmp(&a.0));
+        Some(Box::new(sets))
+    }
+
+    /// `effective_cpus` of a group.
+    fn effective(&self, group: GroupId) -> CpuMask {
+        let Some((_, parent)) = self.parents.iter().find(|(known, _)| *known == group) else { return self.all };
+        let above = self.effective(*parent);
+        let own = self.own.get(&group).map_or(above, |own| own.and(&above));
+        if own.is_empty() {
+            above
+        } else {
+            own
+        }
+    }
+
+    fn is_within(&self, group: GroupId, ancestor: GroupId) -> bool {
+        let parent = |group| self.parents.iter().find(|(known, _)| *known == group).map(|(_, parent)| *parent);
+        std::iter::successors(Some(group), |group| parent(*group)).any(|group| group == ancestor)
+    }
+
+    /// The CPUs of a task in this group that asked for those.
+    fn allowed(&self, group: GroupId, asked: Option<&CpuMask>) -> CpuMask {
+        let effective = self.effective(group);
+        let both = asked.map_or(effective, |asked| asked.and(&effective));
+        if both.is_empty() {
+            effective
+        } else {
+            both
+        }
+    }
+
+    fn asked(&self, task: TaskId) -> Option<CpuMask> {
+        self.asked.get(task.index()).copied().flatten()
+    }
+
+    fn ask(&mut self, task: TaskId, cpus: Option<CpuMask>) {
+        if self.asked.len() <= task.index() {
+            self.asked.resize(task.index() + 1, None);
+        }
+        self.asked[task.index()] = cpus;
+    }
+}
+
+impl Kernel {
+    /// The affinity with which a task of the group starts that asks for these CPUs.
+    pub fn cpus_in_group(&self, group: GroupId, asked: Option<CpuMask>) -> Option<CpuMask> {
+        match &self.cpusets {
+            Some(sets) => Some(sets.allowed(group, asked.as_ref())),
+            None => asked,
+        }
+    }
+
+    /// Remembers what a new task asked for: a forked one what its parent did.
+    pub fn remember_cpus(&mut self, task: TaskId, asked: Option<CpuMask>, parent: Option<TaskId>) {
+        if let Some(sets) = &mut self.cpusets {
+            let asked = parent.map_or(asked, |parent| sets.asked(parent));
+            sets.ask(task, asked);
+        }
+    }
+
+    /// The CPUs that `sched_setaffinity` leaves a task; `None`: the kernel refuses it (EINVAL).
+    pub fn cpus_of_affinity(&mut self, task: TaskId, wanted: CpuMask) -> Option<CpuMask> {
+        let group = self.sched.fair.group_of(task);
+        let Some(sets) = &mut self.cpusets else { return Some(wanted) };
+        let mask = wanted.and(&sets.effective(group));
+        (!mask.is_empty()).then(|| {
+            sets.ask(task, Some(wanted));
+            mask
+        })
+    }
+}
+
+/// `cpuset_attach` of the task that runs on the CPU and has moved to another group. True: it leaves, as after
+/// [`set_affinity`](super::set_affinity).
+pub fn attach_current<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, cpu: CpuId, task: TaskId) -> bool {
+    let group = kernel.sched.fair.group_of(task);
+    let Some(sets) = &mut kernel.cpusets else { return false };
+    if !sets.keeps_asked {
+        sets.ask(task, None);
+    }
+    let mask = sets.allowed(group, sets.asked(task).as_ref());
+    confine_current(run, kernel, cpu, task, mask)
+}
+
+/// Plans the next change.
+pub fn arm_cpusets<S: Sink>(run: &mut Run<S>, kernel: &Kernel) {
+    let Some(sets) = &kernel.cpusets else { return };
+    let next = sets.later.last().map(|(at, ..)| *at);
+    let again = (!sets.waiting.is_empty()).then_some(run.now + AGAIN);
+    if let Some(at) = next.into_iter().chain(again).min() {
+        run.set_event(kernel.id, Source::Action, CpuId(0), at.max(run.now));
+    }
+}
+
+/// `cpuset.cpus` of some groups is written (`update_tasks_cpumask`).
+pub fn on_cpuset<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel) {
+    let Some(mut sets) = kernel.cpusets.take() else { return };
+    let mut tasks = std::mem::take(&mut sets.waiting);
+    while let Some((_, group, cpus)) = sets.later.pop_if(|(at, ..)| *at <= run.now) {
+        sets.own.insert(group, cpus);
+        for index in 0..kernel.tasks.len() {
+            let task = &kernel.tasks[index];
+            let lives = !matches!(task.life, Life::Dead);
+            if lives && sets.is_within(kernel.sched.fair.group_of(task.id), group) && !tasks.contains(&task.id) {
+                tasks.push(task.id);
+                if !sets.keeps_asked {
+                    sets.ask(task.id, None);
+                }
+            }
+        }
+    }
+    kernel.cpusets = Some(sets);
+    // In the order of their pids: places of dead tasks are given to new ones in no order that means anything.
+    tasks.sort_by_key(|task| kernel.tasks[task.index()].pid);
+    for task in tasks {
+        attach(run, machine, kernel, task);
+    }
+    arm_cpusets(run, kernel);
+}
+
+/// The task gets the affinity that its group leaves it.
+fn attach<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, task: TaskId) {
+    let group = kernel.sched.fair.group_of(task);
+    let Some(sets) = &mut kernel.cpusets else { return };
+    let mask = sets.allowed(group, sets.asked(task).as_ref());
+    let cpu = kernel.sched.cpu_of(task);
+    let runs = kernel.cpus[cpu.index()].curr == Some(task);
+    // Between two CPUs: woken and not yet enqueued, or about to be moved already.
+    let busy = kernel.tasks[task.index()].life == Life::Waking
+        || runs && kernel.cpus[cpu.index()].push_away.is_some()
+        || !runs && kernel.sched.curr(cpu) == Some(task);
+    if busy {
+        sets.waiting.push(task);
+        return;
+    }
+    let clock = kernel.clock_task(cpu, run.now);
+    kernel.competitors_changed(cpu, run.now);
+    let Some(dest) = kernel.sched.set_affinity(task, Some(mask), clock) else { return };
+    machine.cpus[cpu.index()].progress(run.now);
+    if runs {
+        kernel.cpus[cpu.index()].push_away = Some((task, dest));
+        resched_curr(run, machine, kernel, cpu, Resched::Full, cpu);
+    } else {
+        let resched = kernel.sched.move_task(task, dest, clock);
+        let moves = Moves { moved: vec![(task, cpu)], ..Moves::default() };
+        apply_moves(run, machine, kernel, cpu, &moves);
+        machine.cpus[dest.index()].progress(run.now);
+        resched_curr(run, machine, kernel, dest, resched, dest);
+        irqentry_exit(run, machine, kernel, dest);
+    }
+    irqentry_exit(run, machine, kernel, cpu);
+}
