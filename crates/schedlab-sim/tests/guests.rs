@@ -410,6 +410,23 @@ fn a_ceded_vcpu_is_woken_by_the_host_cpu_of_its_escalation_interrupt() {
     assert!(snoozing > busy * 3 / 2, "{snoozing} {busy}");
 }
 
+/// A task of an outer guest that sleeps for 1 ms at a time is woken by its timers, and its vCPU is idle in between, whatever the inner
+/// guest does.
+#[test]
+fn an_outer_guest_handles_its_own_timers() {
+    let sleeper = vec![Op::Sleep(Amount::Fixed(MSEC)), Op::Count { metric: 0, count: 1 }, Op::Jump(0)];
+    let outer = spec(flat(2, 300), kernel("6.12.107", 2, 250), vec![tasks(vec![("sleeper", 0, Some(0), sleeper)])]);
+    let outer = guest("outer", Platform::X86Kvm, &outer);
+    let mut inner = guest("inner", Platform::X86Kvm, &spec(flat(2, 300), kernel("6.12.107", 2, 250), vec![pairs()]));
+    inner.host = KernelId(1);
+    let mut machine = flat(2, 300);
+    machine.costs.vm_exit = Dist::Constant(600);
+    let (reports, log) = run(&host(machine, "6.12.107", vec![], vec![outer, inner])).unwrap();
+    let counts = log.events.iter().filter(|event| matches!(event.kind, Kind::Count { .. })).count();
+    assert!(counts > 800, "{counts}");
+    assert!(reports[0].vcpus.iter().all(|vcpu| vcpu.halted > SEC / 20), "{:?}", reports[0].vcpus);
+}
+
 /// With cpuidle-haltpoll a waker of a CPU that has been idle for a short time needs no interrupt, and nobody halts.
 #[test]
 fn a_guest_that_polls_before_it_halts_leaves_less_often() {

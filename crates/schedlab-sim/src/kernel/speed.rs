@@ -4,6 +4,7 @@ use schedlab_model::CpuId;
 use schedlab_trace::Sink;
 
 use super::idle::{plan_halt, resume_poll};
+use super::percpu::WakesVcpus;
 use super::rate::share_memory;
 use super::segment::{poll_lock, settle};
 use super::state::Kernel;
@@ -61,7 +62,8 @@ fn resume<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel,
         run.set_event(kernel.id, Source::IdleExit, cpu, run.now + left);
     }
     release_interrupts(run, kernel, cpu);
-    if kernel.is_host {
+    // Only then: an idle CPU that has just been released would halt before its interrupts are handled.
+    if kernel.cpus[cpu.index()].wakes_vcpus != WakesVcpus::None {
         run.touch(kernel.id, cpu);
     }
     let c = &machine.cpus[cpu.index()];
