@@ -261,7 +261,9 @@ impl Arena {
             q.dequeue_runnable_load_avg(&se.avg, old);
         }
         q.dequeue_load_avg(&se.avg, old, signals);
-        se.avg.load_avg = new * se.avg.load_sum / se.avg.get_pelt_divider();
+        // The load of a task whose weight changes again and again while no queue has it grows without bound, modulo 2^64 as in
+        // the kernel.
+        se.avg.load_avg = new.wrapping_mul(se.avg.load_sum) / se.avg.get_pelt_divider();
         if signals.runnable_load {
             se.avg.runnable_avg = new * se.avg.runnable_sum / se.avg.get_pelt_divider();
         }
@@ -316,7 +318,7 @@ impl Arena {
     pub fn task_h_load(&mut self, id: EntityId, jiffies: Option<u64>) -> u64 {
         let (load, q) = (self.entities[id].avg.load_avg, self.entities[id].rq());
         self.update_cfs_rq_h_load(q, jiffies);
-        load * self.rqs[q].pelt.h_load / (self.rqs[q].pelt.avg.load_avg + 1)
+        load.wrapping_mul(self.rqs[q].pelt.h_load) / self.rqs[q].pelt.avg.load_avg.wrapping_add(1).max(1)
     }
 
     /// `update_cfs_rq_h_load`: once in a jiffy.
@@ -331,7 +333,7 @@ impl Arena {
                 let parent = self.entities[id].rq();
                 self.update_cfs_rq_h_load(parent, jiffies);
                 let above = &self.rqs[parent].pelt;
-                above.h_load * self.entities[id].avg.load_avg / (above.avg.load_avg + 1)
+                above.h_load.wrapping_mul(self.entities[id].avg.load_avg) / above.avg.load_avg.wrapping_add(1).max(1)
             }
         };
         let pelt = &mut self.rqs[rq].pelt;

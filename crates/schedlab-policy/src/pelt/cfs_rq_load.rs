@@ -85,7 +85,7 @@ impl QueueLoad {
     fn take_removed(&mut self, signals: &Signals) {
         let removed = std::mem::take(&mut self.removed);
         let divider = self.avg.get_pelt_divider();
-        self.sub_load(removed.load_avg, removed.load_avg * divider, signals.floor);
+        self.sub_load(removed.load_avg, removed.load_avg.wrapping_mul(divider), signals.floor);
         let floor = if signals.removed_util_raised { signals.floor.at_least() } else { signals.floor };
         self.sub_util(removed.util_avg, removed.util_avg * divider, floor);
         if signals.runnable_load {
@@ -102,7 +102,7 @@ impl QueueLoad {
         se.last_update_time = self.avg.last_update_time;
         se.period_contrib = self.avg.period_contrib;
         se.util_sum = (u64::from(se.util_avg) * divider) as u32;
-        let load_sum = se.load_avg * divider;
+        let load_sum = se.load_avg.wrapping_mul(divider);
         se.load_sum = match signals.attach_keeps_load_sum && weight >= load_sum {
             true => 1,
             false => load_sum / weight.max(1),
@@ -144,13 +144,13 @@ impl QueueLoad {
     /// `enqueue_load_avg`: around a change of weight, after it.
     pub fn enqueue_load_avg(&mut self, se: &SchedAvg, weight: u64) {
         self.avg.load_avg += se.load_avg;
-        self.avg.load_sum += weight * se.load_sum;
+        self.avg.load_sum = self.avg.load_sum.wrapping_add(weight.wrapping_mul(se.load_sum));
     }
 
     /// `dequeue_load_avg`: around a change of weight, before it.
     pub fn dequeue_load_avg(&mut self, se: &SchedAvg, weight: u64, signals: &Signals) {
         let floor = if signals.dequeue_keeps_load_sum { signals.floor } else { SumFloor::None };
-        self.sub_load(se.load_avg, weight * se.load_sum, floor);
+        self.sub_load(se.load_avg, weight.wrapping_mul(se.load_sum), floor);
     }
 
     /// `enqueue_runnable_load_avg` (5.2).

@@ -65,7 +65,7 @@ impl SchedAvg {
     #[inline(never)]
     pub fn ___update_load_avg(&mut self, weight: u64, runnable: u64, signals: &Signals) {
         let divider = self.get_pelt_divider();
-        self.load_avg = weight * self.load_sum / divider;
+        self.load_avg = weight.wrapping_mul(self.load_sum) / divider;
         let weighted = if signals.runnable_load { runnable } else { 1 };
         self.runnable_avg = weighted * self.runnable_sum / divider;
         self.util_avg = (u64::from(self.util_sum) / divider) as u32;

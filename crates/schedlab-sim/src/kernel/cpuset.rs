@@ -213,7 +213,7 @@ fn attach<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel,
         kernel.cpus[cpu.index()].push_away = Some((task, dest));
         resched_curr(run, machine, kernel, cpu, Resched::Full, cpu);
     } else {
-        let resched = kernel.sched.move_task(task, dest, clock);
+        let resched = kernel.sched.move_queued_task(task, dest, clock);
         let moves = Moves { moved: vec![(task, cpu)], ..Moves::default() };
         apply_moves(run, machine, kernel, cpu, &moves);
         machine.cpus[dest.index()].progress(run.now);
