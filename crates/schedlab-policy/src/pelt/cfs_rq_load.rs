@@ -211,6 +211,25 @@ mod tests {
         se
     }
 
+    /// Attached with the weight of SCHED_IDLE and reweighted to nice 0, a load average grows by a factor of 341. A task that
+    /// does so again and again exceeds 64 bits, where the kernel's product wraps; found by random programs on row 5.13.
+    #[test]
+    fn a_load_average_that_grows_without_bound_wraps() {
+        let signals = Signals::of("5.13");
+        let mut queue = QueueLoad::default();
+        queue.update_cfs_rq_load_avg(77_777_777, (0, 0, false), &signals);
+        let mut se = aged(1024, 50, &signals);
+        for round in 1..=12 {
+            queue.attach_entity_load_avg(&mut se, 3, &signals);
+            queue.dequeue_load_avg(&se, 3, &signals);
+            se.load_avg = 1024_u64.wrapping_mul(se.load_sum) / se.get_pelt_divider();
+            queue.enqueue_load_avg(&se, 1024);
+            let now = 77_777_777 + round * 1_000_000;
+            _ = se.__update_load_avg_se(now, LoadWeight::of_sum(1024 << 10), (true, 1, true), &signals);
+            queue.detach_entity_load_avg(&se, 1024, &signals);
+        }
+    }
+
     #[test]
     fn what_is_attached_and_detached_again_leaves_nothing() {
         for signals in
