@@ -140,7 +140,7 @@ def test_every_change_between_rows_says_what_it_does() -> None:
     engine, effects = native_engine(), upgrades.Effects.read()
     rows = [row["id"] for row in engine.listing("kernels") if row["id"] != "eevdf-rfc"]
     pairs = [*pairwise(rows), *((step.before, step.after) for step in upgrades.STEPS)]
-    told = [d for a, b in pairs for d in upgrades.changes(engine, a, b, ROOT / "scenarios")["differences"]]
+    shown = [d for a, b in pairs for d in upgrades.changes(engine, a, b, ROOT / "scenarios")["differences"]]
     names = {d["name"] for d in shown}
     assert {d["name"] for d in shown if not d["does"]} == set()
     assert {*effects.first, *effects.shown} <= {*effects.does}

@@ -1,9 +1,9 @@
 """The compatibility styles give what ministat, benchstat and mmtests print for published measurements.
 
-The numbers are those of the public series that let arm64 guests read whether a vCPU is preempted (kernel 5.7, a board with 4
-CPUs): `avg worker transfer` of 13 runs of `schbench -t 3 -m 3 -p 4096`, and the time of 14 runs of `perf bench sched
-messaging`, both with the change disabled and enabled. The expected output is that of ministat 20150715, of benchstat
-(golang.org/x/perf at 22c9c6c9d4da) and of mmtests' Perl modules (commit 638401e07e70) on these files.
+The numbers are those of the public series that let arm64 guests read whether a vCPU is preempted (kernel 5.7, a board
+with 4 CPUs): `avg worker transfer` of 13 runs of `schbench -t 3 -m 3 -p 4096`, and the time of 14 runs of `perf bench
+sched messaging`, both with the change disabled and enabled. The expected output is that of ministat 20150715, of
+benchstat (golang.org/x/perf at 22c9c6c9d4da) and of mmtests' Perl modules (commit 638401e07e70) on these files.
 """
 
 from __future__ import annotations

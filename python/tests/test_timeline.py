@@ -325,7 +325,7 @@ def test_a_lane_of_a_guest_shows_when_its_vcpu_has_no_cpu(tmp_path: Path) -> Non
 
 
 def test_a_lane_of_an_inner_guest_shows_when_both_vcpus_run(tmp_path: Path) -> None:
-    """The host takes the CPU of outer/0 from 3 to 6 us, while that executes inner/0; outer/0 runs another task from 7 to 8 us."""
+    """The host takes the CPU of outer/0, which runs inner/0, from 3 to 6 us; outer/0 runs another task until 8 us."""
     host = [
         "# kernel 6.1 cpus 1\n",
         switch(0, 1_000, 0, "R", 7, "outer/0"),

@@ -139,7 +139,7 @@ def _defaults(row: Row) -> str:
 
 
 def _kernel(row: Row) -> str:
-    """The differences of a row from the one before, each rule with the kernel's function and the releases that changed it."""
+    """How a row differs from the one before: each rule with its kernel function and the releases that changed it."""
     head = f"{row['id']}  {row['summary']}"
     before = row["before"]
     if before is None:

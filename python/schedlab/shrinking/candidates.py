@@ -1,6 +1,7 @@
 """Smaller documents than one: fewer seeds, workloads, CPUs, keys and steps, shorter times, smaller numbers.
 
-Nothing here depends on the meaning of a key: a candidate that is not a valid scenario, or not a smaller one, is refused later.
+Nothing here depends on the meaning of a key: a candidate that is not a valid scenario, or not a smaller one, is refused
+later.
 """
 
 from __future__ import annotations

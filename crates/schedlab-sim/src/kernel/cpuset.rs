@@ -69,7 +69,7 @@ impl Cpusets {
             }
             sets.later.extend(cgroup.cpus_later.iter().map(|(at, cpus)| (*at, of(&cgroup.path), *cpus)));
         }
-        sets.later.sort_by(|a, b| b.0.cmp(&a.0));
+        sets.later.sort_by_key(|change| std::cmp::Reverse(change.0));
         Some(Box::new(sets))
     }
 
@@ -168,7 +168,8 @@ pub fn arm_cpusets<S: Sink>(run: &mut Run<S>, kernel: &Kernel) {
 pub fn on_cpuset<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel) {
     let Some(mut sets) = kernel.cpusets.take() else { return };
     let mut tasks = std::mem::take(&mut sets.waiting);
-    while let Some((_, group, cpus)) = sets.later.pop_if(|(at, ..)| *at <= run.now) {
+    while sets.later.last().is_some_and(|(at, ..)| *at <= run.now) {
+        let Some((_, group, cpus)) = sets.later.pop() else { break };
         sets.own.insert(group, cpus);
         for index in 0..kernel.tasks.len() {
             let task = &kernel.tasks[index];
