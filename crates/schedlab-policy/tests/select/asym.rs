@@ -10,7 +10,7 @@ const SHAPES: [Shape; 2] = [(1, 1, 8, 1), (1, 2, 4, 1)];
 
 /// The machine; with `energy` small CPUs need a quarter of the energy of big ones for the same work at the same speed.
 pub fn big_little((nodes, llcs, cores, threads): Shape, energy: bool) -> Topology {
-    let flat = Topology::regular(nodes, llcs, cores, threads, true).unwrap();
+    let flat = Topology::regular(nodes, llcs, cores, threads, true).expect("a regular topology");
     let half = flat.nr_cpus() / 2;
     let of: Vec<u32> = (0..flat.nr_cpus()).map(|cpu| if cpu < half { 462 } else { 1024 }).collect();
     let state = |performance, power| PerfState { performance, power };
@@ -20,7 +20,8 @@ pub fn big_little((nodes, llcs, cores, threads): Shape, energy: bool) -> Topolog
     };
     let little = domain(0, half, vec![state(133, 29_000), state(250, 70_000), state(462, 245_000)]);
     let big = domain(half, flat.nr_cpus(), vec![state(391, 243_000), state(782, 804_000), state(1024, 1_572_000)]);
-    flat.with_capacities(Capacities::new(of, if energy { vec![little, big] } else { vec![] })).unwrap()
+    flat.with_capacities(Capacities::new(of, if energy { vec![little, big] } else { vec![] }))
+        .expect("four capacities and two tables")
 }
 
 fn lab(version: &str, shape: Shape, energy: bool) -> Lab {

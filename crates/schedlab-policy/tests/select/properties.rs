@@ -50,17 +50,17 @@ fn op() -> impl Strategy<Value = Op> {
 /// A shape, its CPUs in clusters of that many cores, or with the first half of them smaller.
 fn machine((shape, clusters): (Shape, u32)) -> Topology {
     let (nodes, llcs, cores, threads) = shape;
-    let flat = Topology::regular(nodes, llcs, cores, threads, true).unwrap();
+    let flat = Topology::regular(nodes, llcs, cores, threads, true).expect("a regular topology");
     match clusters {
         3 | 4 if threads == 1 && flat.nr_cpus() > 1 => big_little(shape, clusters == 4),
-        2 if cores % 2 == 0 => flat.clustered(clusters).unwrap(),
+        2 if cores % 2 == 0 => flat.clustered(clusters).expect("clusters divide the cores"),
         _ => flat,
     }
 }
 
 /// The row, or for CPUs of different capacity one that knows them.
 fn row_for(version: &'static str, machine: &Topology) -> &'static str {
-    let knows = Version::find(version).unwrap().knows_capacities();
+    let knows = Version::find(version).expect("a row").knows_capacities();
     if machine.capacities().is_some() && !knows {
         "6.1"
     } else {
