@@ -9,7 +9,6 @@ use schedlab_policy::PreemptModel;
 use schedlab_spec::{Machine, RunSpec};
 use schedlab_trace::Kind;
 use schedlab_workload::{Amount, Dist, MemoryWork, ObjectSpec, Op, Policy, Section, SectionContext, Workload};
-use std::sync::Arc;
 use support::{flat, kernel, record, spec, tasks, Record};
 
 /// Half-way into a tick period: ticks are at multiples of 4 ms, the request comes 0.7 ms before that at 12 ms.
@@ -320,38 +319,6 @@ fn voluntary_reschedules_when_a_fault_allocates_its_page() {
             |e: &&schedlab_trace::Event| e.time >= WOKEN && matches!(e.kind, Kind::Switch { prev, .. } if prev != 0);
         let found = record.events.iter().find(switch).unwrap().time;
         assert_eq!(found, WOKEN - before + switched, "preempt={model}, {work:?}, {before} ns before");
-    }
-}
-
-/// Wherever a request is honoured, the way into `__schedule` takes its time before the switch. The call begins that much later,
-/// too, because the task that makes it has to be switched in first.
-#[test]
-fn the_way_to_the_switch_costs_the_same_everywhere() {
-    const SCHEDULE: Nanos = 5 * USEC;
-    for (model, running, waits_for_the_call) in [
-        ("none", user(), false),
-        ("none", in_kernel(), true),
-        ("none", with_points(false), true),
-        ("voluntary", with_points(true), true),
-        ("full", in_kernel(), false),
-        ("full", critical(SectionContext::Spinlock), true),
-    ] {
-        let [free_of_cost, at_a_cost] = [0, SCHEDULE].map(|cost| {
-            let until = |time: Nanos, then: Vec<Op>| [vec![Op::Set(0, time as i64), Op::SleepUntil(0)], then].concat();
-            let (mut spec, _) = run(model, "6.12.0", Event::Local, running.clone());
-            Arc::make_mut(&mut spec.machine).costs.schedule = Dist::Constant(cost);
-            let programs = &mut Arc::make_mut(&mut spec.workloads)[0].programs;
-            programs[0].ops = until(WOKEN, vec![Op::Run(fixed(USEC))]);
-            programs[1].ops = until(11 * MSEC, running.clone());
-            let (outcome, record) = record(&spec);
-            outcome.unwrap();
-            let switch = |e: &&schedlab_trace::Event| {
-                e.time >= WOKEN && matches!(e.kind, Kind::Switch { prev, .. } if prev != 0)
-            };
-            record.events.iter().find(switch).unwrap().time
-        });
-        let expected = if waits_for_the_call { 2 * SCHEDULE } else { SCHEDULE };
-        assert_eq!(at_a_cost - free_of_cost, expected, "preempt={model}: {running:?}");
     }
 }
 
