@@ -337,6 +337,7 @@ FIGURES = {
     "eevdf-rfc-cyclictest": (9, 5),
     "eevdf-rfc-sleepers": (4, 4),
     "eevdf-intel": (38, 29),
+    "eevdf-intel-log": (81, 72),
     "eevdf-meta-hhvm": (13, 13),
     "eevdf-power10": (85, 33),
 }

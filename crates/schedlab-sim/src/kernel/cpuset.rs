@@ -7,16 +7,12 @@
 //! (`select_task_rq`, `select_fallback_rq`). Who writes the file is not simulated, so it costs nothing. Left out:
 //! partitions (`cpuset.cpus.partition`), which rebuild the domains, memory nodes, and deadline tasks.
 
-use std::collections::BTreeMap;
-
 use schedlab_model::{CpuId, CpuMask, Nanos, TaskId, USEC};
 use schedlab_policy::fair::GroupId;
 use schedlab_policy::{Moves, Resched};
-use schedlab_spec::RunSpec;
 use schedlab_trace::Sink;
 
 use super::balance::apply_moves;
-use super::cgroup::Cgroups;
 use super::entry::irqentry_exit;
 use super::resched::resched_curr;
 use super::state::Kernel;
@@ -27,91 +23,6 @@ use crate::run::{Run, Source};
 
 /// A task that is between two CPUs is looked at again after this time. In the kernel the writer waits for it.
 const AGAIN: Nanos = 10 * USEC;
-
-/// The cpusets of a run.
-#[derive(Debug)]
-pub struct Cpusets {
-    all: CpuMask,
-    /// The groups and their parents, a parent first.
-    parents: Vec<(GroupId, GroupId)>,
-    own: BTreeMap<GroupId, CpuMask>,
-    /// Changes to come, the next one last.
-    later: Vec<(Nanos, GroupId, CpuMask)>,
-    /// What each task asked for (`user_cpus_ptr`).
-    asked: Vec<Option<CpuMask>>,
-    /// A change keeps what tasks asked for: 6.2 and later.
-    keeps_asked: bool,
-    /// Tasks that could not be moved yet.
-    waiting: Vec<TaskId>,
-}
-
-impl Cpusets {
-    /// The cpusets of the run's groups; `None` if no group states its CPUs.
-    pub fn new(spec: &RunSpec, groups: &Cgroups) -> Option<Box<Cpusets>> {
-        if spec.cgroups.iter().all(|cgroup| cgroup.cpus.is_none() && cgroup.cpus_later.is_empty()) {
-            return None;
-        }
-        let of = |path: &str| groups.of(Some(path), 0);
-        let mut sets = Cpusets {
-            all: *spec.machine.topology.all(),
-            parents: Vec::new(),
-            own: BTreeMap::new(),
-            later: Vec::new(),
-            asked: Vec::new(),
-            keeps_asked: spec.kernel.placement.cpuset_keeps_affinity,
-            waiting: Vec::new(),
-        };
-        for cgroup in spec.cgroups.iter() {
-            let parent = cgroup.path.rsplit_once('/').map_or("", |(parent, _)| parent);
-            sets.parents.push((of(&cgroup.path), if parent.is_empty() { GroupId::ROOT } else { of(parent) }));
-            if let Some(cpus) = cgroup.cpus {
-                sets.own.insert(of(&cgroup.path), cpus);
-            }
-            sets.later.extend(cgroup.cpus_later.iter().map(|(at, cpus)| (*at, of(&cgroup.path), *cpus)));
-        }
-        sets.later.sort_by_key(|change| std::cmp::Reverse(change.0));
-        Some(Box::new(sets))
-    }
-
-    /// `effective_cpus` of a group.
-    fn effective(&self, group: GroupId) -> CpuMask {
-        let Some((_, parent)) = self.parents.iter().find(|(known, _)| *known == group) else { return self.all };
-        let above = self.effective(*parent);
-        let own = self.own.get(&group).map_or(above, |own| own.and(&above));
-        if own.is_empty() {
-            above
-        } else {
-            own
-        }
-    }
-
-    fn is_within(&self, group: GroupId, ancestor: GroupId) -> bool {
-        let parent = |group| self.parents.iter().find(|(known, _)| *known == group).map(|(_, parent)| *parent);
-        std::iter::successors(Some(group), |group| parent(*group)).any(|group| group == ancestor)
-    }
-
-    /// The CPUs of a task in this group that asked for those.
-    fn allowed(&self, group: GroupId, asked: Option<&CpuMask>) -> CpuMask {
-        let effective = self.effective(group);
-        let both = asked.map_or(effective, |asked| asked.and(&effective));
-        if both.is_empty() {
-            effective
-        } else {
-            both
-        }
-    }
-
-    fn asked(&self, task: TaskId) -> Option<CpuMask> {
-        self.asked.get(task.index()).copied().flatten()
-    }
-
-    fn ask(&mut self, task: TaskId, cpus: Option<CpuMask>) {
-        if self.asked.len() <= task.index() {
-            self.asked.resize(task.index() + 1, None);
-        }
-        self.asked[task.index()] = cpus;
-    }
-}
 
 impl Kernel {
     /// The affinity with which a task of the group starts that asks for these CPUs.

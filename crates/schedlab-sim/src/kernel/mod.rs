@@ -10,6 +10,7 @@ mod clock;
 mod contention;
 mod context_switch;
 mod cpuset;
+mod cpusets;
 mod effects;
 mod entry;
 mod exec;

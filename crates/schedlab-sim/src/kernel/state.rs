@@ -8,7 +8,7 @@ use schedlab_spec::RunSpec;
 use schedlab_workload::Dist;
 
 use super::cgroup::Cgroups;
-use super::cpuset::Cpusets;
+use super::cpusets::Cpusets;
 use super::lines::{GroupLines, Tasklist};
 use super::percpu::PerCpu;
 use super::points::Points;
