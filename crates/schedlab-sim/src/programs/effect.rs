@@ -13,7 +13,8 @@ use super::position::Next;
 use super::queue;
 use super::running::Running;
 use super::spawn::{exec, fork};
-use super::wait_queue::{Queue, READERS};
+use super::wait_queue::Queue;
+use super::wait_queue_head::READERS;
 use super::{spin, sync};
 use crate::kernel::{self, Wait};
 

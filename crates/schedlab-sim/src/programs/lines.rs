@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use schedlab_model::TaskId;
 
-use super::wait_queue::WaitQueue;
+use super::wait_queue_head::WaitQueue;
 use crate::machine::{Changed, Lines, Lock};
 
 /// The lines and locks of an object, or of a task's own futex word.

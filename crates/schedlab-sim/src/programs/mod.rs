@@ -30,6 +30,7 @@ mod state;
 mod sync;
 mod vcpu;
 mod wait_queue;
+mod wait_queue_head;
 
 pub use exec::{livelock, on_segment};
 pub use spawn::{boot, on_start};

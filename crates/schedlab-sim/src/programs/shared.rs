@@ -11,7 +11,7 @@ use super::call_cost::call_cost;
 use super::objects::Object;
 use super::position::Step;
 use super::running::Running;
-use super::wait_queue::{READERS, WRITERS};
+use super::wait_queue_head::{READERS, WRITERS};
 use crate::kernel::{lock_waited, Life, Wait};
 use crate::machine::{touched, Mode, Stall};
 
