@@ -54,7 +54,7 @@ impl SchedAvg {
     /// called.
     #[inline]
     fn add(&mut self, contrib: u64, state: State, signals: &Signals) {
-        self.load_sum += state.load * contrib;
+        self.load_sum = self.load_sum.wrapping_add(state.load.wrapping_mul(contrib));
         self.runnable_sum += (state.runnable * contrib) << signals.runnable_shift();
         if state.running {
             self.util_sum = self.util_sum.wrapping_add((contrib << CAPACITY_SHIFT) as u32);
