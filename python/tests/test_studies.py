@@ -385,6 +385,29 @@ def test_the_page_of_the_documentation_is_what_the_stored_results_render_to() ->
     assert summary(report, origins) in readme
 
 
+def test_the_table_of_the_readme_is_published_and_stored() -> None:
+    load = native_engine().load_study
+    report, _ = results.read(ROOT / results.FILE, lambda name, units: load(name, units=units))
+    found = next(one for one in report.studies if one.study.name == "eevdf-intel-log")
+    rows = {(row.published.case, row.published.metric): row for row in found.rows if row.alternative is None}
+    metrics = [*(f"wakeup_p{p}" for p in ("50", "90", "95", "99", "99.9")), "involuntary_switches"]
+    lines = [line for line in (ROOT / "README.md").read_text(encoding="utf-8").splitlines() if line.count("|") == 9]
+    table = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in lines if "EEVDF," in line or "CFS," in line
+    ]
+    assert len(table) == 12
+    for case, what, *cells in table:
+        kernel, source = what.split(", ")
+        for metric, cell in zip(metrics, cells, strict=True):
+            row = rows[case, metric]
+            values = row.published if source == "published" else row.simulated
+            assert values is not None
+            value = values.a if kernel == "CFS" else values.b
+            assert value is not None
+            shown = f"{value / 1e6:.2f}" if metric == "involuntary_switches" else f"{value:,.0f}"
+            assert cell == shown, (case, what, metric)
+
+
 def test_the_stored_results_have_their_columns_in_the_history() -> None:
     load = native_engine().load_study
     report, origins = results.read(ROOT / results.FILE, lambda name, units: load(name, units=units))
