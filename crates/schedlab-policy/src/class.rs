@@ -19,6 +19,7 @@ use crate::flags::{Dequeue, Enqueue, WakeFlags};
 use crate::group_id::GroupId;
 use crate::hrtick::Hrtick;
 use crate::queue_view::QueueView;
+use crate::run_times::RunTimes;
 use crate::sched::types::Tested;
 use crate::{Core, Moves, Resched, TaskAttr, WakeKind};
 
@@ -266,6 +267,11 @@ pub trait SchedClass {
 
     /// Adds the tasks that the class has queued on the CPU to a view of the runqueue. Tasks are named by their ids.
     fn view(&self, core: &Core, view: &mut QueueView) {}
+
+    /// The run times that the class has accounted (`sched_stat_runtime`), if it can record them.
+    fn run_time_log(&mut self) -> Option<&mut RunTimes> {
+        None
+    }
 
     /// Whether the timers of the task have no slack (`rt_or_dl_task_policy`).
     fn is_precise(&self) -> bool {

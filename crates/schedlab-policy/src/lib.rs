@@ -63,7 +63,7 @@ pub use knobs::{Knob, KnobInfo, KnobUnit, Knobs};
 pub use looked::Looked;
 pub use mechanism::{Kind, Mechanism};
 pub use preempt_model::PreemptModel;
-pub use run_times::RunTime;
+pub use run_times::{RunTime, RunTimes};
 pub use sched::{
     Classes, Core, Counts, Moves, Pass, PassSituation, Placed, Placement, Recorded, Scans, Sched, Selection, Situation,
     Stage, TaskAttr, Tested, WakeHistory, WakeKind,

@@ -15,10 +15,10 @@ pub struct RunTime {
     pub vruntime: u64,
 }
 
-/// The run times since they were taken last, if they are recorded at all. `None` stands for a task that changed its CPU then:
-/// what the driver reports of the move comes between the run times around it.
+/// The run times since they were taken last, if they are recorded at all. `None`: a task
+/// changed its CPU then, and the driver reports the move between the run times around it.
 #[derive(Clone, Default, Debug)]
-pub(crate) struct RunTimes(Option<VecDeque<Option<RunTime>>>);
+pub struct RunTimes(Option<VecDeque<Option<RunTime>>>);
 
 impl RunTimes {
     /// Records run times from now on.

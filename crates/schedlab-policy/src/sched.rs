@@ -15,6 +15,7 @@ mod pick;
 mod placement;
 mod recorded_pass;
 pub(crate) mod rq;
+mod run_times;
 mod select;
 pub(crate) mod task;
 mod tick;
@@ -31,7 +32,6 @@ use crate::class::{ClassId, ClassList, Idle};
 use crate::dl::Dl;
 use crate::fair::Fair;
 use crate::rt::Rt;
-use crate::run_times::RunTime;
 use crate::{class_list, KernelConfig, Resched};
 
 pub use self::core::Core;
@@ -67,25 +67,6 @@ impl Sched {
         }
         let classes = Classes { dl, rt, fair, idle: Idle::default() };
         Sched::with_classes(classes, &config, topology)
-    }
-
-    /// Starts recording run times (`sched_stat_runtime`).
-    pub fn record_run_times(&mut self) {
-        self.dl.run_times().switch_on();
-        self.rt.run_times().switch_on();
-        self.fair.run_times().switch_on();
-    }
-
-    /// A move of a task has been reported: run times accounted after it may be taken. Whether there was such a move.
-    pub fn pass_move(&mut self) -> bool {
-        self.fair.run_times().pass_detached()
-    }
-
-    /// Moves the run times accounted since the last call, up to the next move of a queued task, behind `into`.
-    pub fn take_run_times(&mut self, into: &mut Vec<RunTime>) {
-        self.dl.run_times().take(into);
-        self.rt.run_times().take(into);
-        self.fair.run_times().take(into);
     }
 }
 

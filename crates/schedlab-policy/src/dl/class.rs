@@ -9,6 +9,7 @@ use crate::class::{view_pid, ClassId, SchedClass};
 use crate::flags::{Dequeue, Enqueue, WakeFlags};
 use crate::hrtick::Hrtick;
 use crate::queue_view::QueueView;
+use crate::run_times::RunTimes;
 use crate::sched::rq::UPTIME;
 use crate::sched::types::{Moves, Tested};
 use crate::{Core, Resched, TaskAttr, WakeKind};
@@ -315,5 +316,9 @@ impl SchedClass for Dl {
 
     fn is_precise(&self) -> bool {
         true
+    }
+
+    fn run_time_log(&mut self) -> Option<&mut RunTimes> {
+        Some(self.run_times())
     }
 }

@@ -10,6 +10,7 @@ use crate::flags::{Dequeue, Enqueue, WakeFlags};
 use crate::group_id::GroupId;
 use crate::hrtick::Hrtick;
 use crate::queue_view::QueueView;
+use crate::run_times::RunTimes;
 use crate::sched::types::Tested;
 use crate::{Core, Moves, Resched, TaskAttr, WakeKind};
 
@@ -367,5 +368,9 @@ impl SchedClass for Fair {
     fn view(&self, _: &Core, view: &mut QueueView) {
         let (deadline, real_time) = (std::mem::take(&mut view.deadline), std::mem::take(&mut view.real_time));
         *view = QueueView { deadline, real_time, ..Fair::view(self).queue_view(CpuId(view.cpu), view_pid) };
+    }
+
+    fn run_time_log(&mut self) -> Option<&mut RunTimes> {
+        Some(self.run_times())
     }
 }

@@ -6,7 +6,7 @@ use super::activate::{activate_task, finish_wakeup};
 use super::{Driver, Effect, Scheduler};
 use crate::WakeKind;
 
-/// `wake_up_new_task`, executed on the parent's CPU, of a task that [`Sched::fork`](crate::Sched::sched_fork) or
+/// `wake_up_new_task`, executed on the parent's CPU, of a task that [`Sched::sched_fork`](crate::Sched::sched_fork) or
 /// [`Sched::add_task`](crate::Sched::add_task) has made.
 pub fn wake_up_new_task(driver: &mut impl Driver, task: TaskId, parent_cpu: CpuId) {
     let now = driver.clock_task(parent_cpu);

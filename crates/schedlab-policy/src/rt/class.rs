@@ -7,6 +7,7 @@ use crate::class::{view_pid, ClassId, SchedClass};
 use crate::decision::Class;
 use crate::flags::{Dequeue, Enqueue, WakeFlags};
 use crate::queue_view::QueueView;
+use crate::run_times::RunTimes;
 use crate::sched::types::{Moves, Tested};
 use crate::{Core, Resched, TaskAttr, WakeKind};
 
@@ -270,5 +271,9 @@ impl SchedClass for Rt {
 
     fn is_precise(&self) -> bool {
         true
+    }
+
+    fn run_time_log(&mut self) -> Option<&mut RunTimes> {
+        Some(self.run_times())
     }
 }

@@ -97,7 +97,7 @@ impl<L: ClassList> Sched<L> {
     }
 
     /// Sets the affinity, as `sched_setaffinity` does. `Some(cpu)`: the task is queued or running where it no longer may; the caller moves it
-    /// there with [`Sched::move_task`] (the kernel's stopper). A set without any CPU of the machine changes nothing.
+    /// there with [`Sched::move_queued_task`] (the kernel's stopper). A set without any CPU of the machine changes nothing.
     pub fn set_affinity(&mut self, task: TaskId, affinity: Option<CpuMask>, now: Nanos) -> Option<CpuId> {
         let all = *self.core.topology.all();
         let wanted = affinity.map_or(all, |mask| mask.and(&all));
