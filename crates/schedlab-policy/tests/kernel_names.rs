@@ -1,4 +1,4 @@
-//! Functions that follow a kernel function carry its name: `grep -rn "fn place_entity"` finds it.
+//! Functions that follow a kernel function carry its name: `grep -rn "fn place_entity"` finds it. Core code names no class.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use std::fs;
@@ -116,4 +116,26 @@ fn sources() -> Vec<(PathBuf, String)> {
     }
     found.sort();
     found
+}
+
+/// Core code calls classes through their list: a class is named there once, where the list is declared.
+#[test]
+fn core_code_names_no_class() {
+    let core = |path: &Path| {
+        path.components().any(|part| ["sched", "sched.rs", "procedure"].iter().any(|name| part.as_os_str() == *name))
+    };
+    let mut wrong = Vec::new();
+    for (path, text) in sources().into_iter().filter(|(path, _)| core(path)) {
+        let code = text.split("#[cfg(test)]").next().unwrap();
+        for (at, line) in code.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//")) {
+            let owners = ["self", "sched", "classes", "sched()"];
+            let named = owners
+                .iter()
+                .any(|owner| ["fair", "rt", "dl"].iter().any(|class| line.contains(&format!("{owner}.{class}."))));
+            if named {
+                wrong.push(format!("{}:{}: {}", path.display(), at + 1, line.trim()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "call the classes through `ClassList`:\n{}", wrong.join("\n"));
 }
