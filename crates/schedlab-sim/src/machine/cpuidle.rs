@@ -5,7 +5,8 @@ use schedlab_policy::MenuRules;
 use schedlab_spec::{IdleState, RunSpec};
 
 use super::haltpoll::Haltpoll;
-use super::menu::{Choice, Menu, State, Timers};
+use super::idle_choice::{Choice, State, Timers};
+use super::menu::Menu;
 use super::teo::Teo;
 
 /// `CPUIDLE_POLL_MIN`: a state with a shorter target residency does not bound how long a CPU polls.

@@ -11,7 +11,7 @@ use super::cost::CostTable;
 use super::cpu::Activity;
 use super::cpuidle::{Cpuidle, Governors};
 use super::haltpoll::{Haltpoll, HALT};
-use super::menu::{Timers, Woken};
+use super::idle_choice::{Timers, Woken};
 use super::state::Machine;
 
 /// The longest time to a timer: with none pending the timer wheel says this many ticks (`NEXT_TIMER_MAX_DELTA`).

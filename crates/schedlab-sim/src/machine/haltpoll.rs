@@ -7,7 +7,7 @@
 use schedlab_model::{Nanos, USEC};
 use schedlab_policy::Paravirt;
 
-use super::menu::Choice;
+use super::idle_choice::Choice;
 
 /// `guest_halt_poll_ns`: the longest window.
 const LONGEST: Nanos = 200 * USEC;

@@ -9,68 +9,15 @@
 use schedlab_model::{Nanos, USEC};
 use schedlab_policy::MenuRules;
 
+use super::idle_choice::{keep_tick, Choice, State, Timers, Woken, RESIDENCY_THRESHOLD};
+
 const BUCKETS: usize = 6;
 const INTERVALS: usize = 8;
 const RESOLUTION: u32 = 1024;
 const DECAY: u32 = 8;
 const MAX_INTERESTING: Nanos = 50_000_000;
-/// `RESIDENCY_THRESHOLD_NS`.
-const RESIDENCY_THRESHOLD: Nanos = 15_000;
 /// No prediction.
 const NONE: u64 = u32::MAX as u64;
-
-/// An idle state as the governor sees it.
-#[derive(Clone, Copy, Debug)]
-pub struct State {
-    /// Target residency, ns.
-    pub target_residency: Nanos,
-    /// Longest time that leaving it takes, ns.
-    pub exit_latency: Nanos,
-    /// The CPU executes a loop there (`CPUIDLE_FLAG_POLLING`).
-    pub polling: bool,
-}
-
-/// What may wake the CPU by itself.
-#[derive(Clone, Copy, Debug)]
-pub struct Timers {
-    /// Time to the next timer other than the tick, ns.
-    pub next_timer: Nanos,
-    /// Time to the next tick; `None`: the tick is stopped.
-    pub next_tick: Option<Nanos>,
-    /// Period of the tick.
-    pub tick: Nanos,
-}
-
-impl Timers {
-    fn stopped(&self) -> bool {
-        self.next_tick.is_none()
-    }
-
-    /// Time to the next timer, the tick included (`delta_tick`).
-    fn next_event(&self) -> Nanos {
-        self.next_tick.map_or(self.next_timer, |tick| tick.min(self.next_timer))
-    }
-}
-
-/// What ended the stay in an idle state.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Woken {
-    /// A task or a timer of one.
-    Event,
-    /// The tick, which had not been stopped.
-    Tick,
-    /// Polling has gone on for as long as it may.
-    Limit,
-}
-
-/// What the governor decided.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Choice {
-    /// Index of the state.
-    pub state: usize,
-    /// The tick stops.
-    pub stops_tick: bool,
-}
 
 /// `struct menu_device` of a CPU.
 #[derive(Clone, Debug)]
@@ -143,11 +90,7 @@ impl Menu {
         if timers.stopped() || !(states[found].polling || predicted < timers.tick) {
             return Choice { state: found, stops_tick: true };
         }
-        if states[found].target_residency > next_event {
-            let fits = |state: &State| state.target_residency <= next_event;
-            found = states[..found].iter().rposition(fits).unwrap_or(0);
-        }
-        Choice { state: found, stops_tick: false }
+        keep_tick(states, found, next_event)
     }
 
     /// The expected length of the idle period and the time to the next timer with the tick, ns.
@@ -244,22 +187,10 @@ fn which_bucket(duration: Nanos) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use super::super::idle_choice::table::{timers, STATES, TICK};
     use super::*;
     use schedlab_model::MSEC;
     use schedlab_policy::Version;
-
-    /// The table of a Sapphire Rapids server (drivers/idle/intel_idle.c).
-    const STATES: [State; 4] = [
-        State { target_residency: 0, exit_latency: 0, polling: true },
-        State { target_residency: USEC, exit_latency: USEC, polling: false },
-        State { target_residency: 4 * USEC, exit_latency: 2 * USEC, polling: false },
-        State { target_residency: 800 * USEC, exit_latency: 290 * USEC, polling: false },
-    ];
-    const TICK: Nanos = 4 * MSEC;
-
-    fn timers(next_timer: Nanos, next_tick: Option<Nanos>) -> Timers {
-        Timers { next_timer, next_tick, tick: TICK }
-    }
 
     fn of(row: &str) -> Menu {
         Menu::new(Version::find(row).unwrap().menu())

@@ -12,6 +12,7 @@ mod exits;
 mod governed;
 mod haltpoll;
 mod idle;
+mod idle_choice;
 mod lines;
 mod lock;
 mod memory;

@@ -7,16 +7,14 @@
 //! exceeded.
 //! Left out: states switched off in sysfs. A latency limit cuts the table of states, as for menu.
 
-use schedlab_model::{Nanos, USEC};
+use schedlab_model::Nanos;
 use schedlab_policy::TeoForm;
 
-use super::menu::{Choice, State, Timers, Woken};
+use super::idle_choice::{find_shallower_state, keep_tick, Choice, State, Timers, Woken, RESIDENCY_THRESHOLD};
 
 const PULSE: u32 = 1024;
 const DECAY_SHIFT: u32 = 3;
 const NR_RECENT: usize = 9;
-/// `RESIDENCY_THRESHOLD_NS`.
-const RESIDENCY_THRESHOLD: Nanos = 15 * USEC;
 /// No limit.
 const FOREVER: Nanos = Nanos::MAX;
 
@@ -87,7 +85,7 @@ impl Teo {
         if timers.next_tick.is_none() || !(states[found].polling || duration < timers.tick) {
             return Choice { state: found, stops_tick: true };
         }
-        keep_tick(states, timers, found)
+        keep_tick(states, found, timers.next_event())
     }
 
     /// The candidate state, or a shallower one where the CPU is likely to be woken early, and how long the stay may be.
@@ -139,7 +137,7 @@ impl Teo {
         self.sleep_length = timers.next_timer;
         let mut duration = timers.next_timer;
         if states[found].target_residency > duration {
-            found = teo_find_shallower_state(states, found, duration);
+            found = find_shallower_state(states, found, duration);
         }
         if states[found].target_residency < timers.tick && before_tick > self.total / 2 + self.total / 8 {
             duration = timers.tick / 2;
@@ -147,7 +145,7 @@ impl Teo {
         if timers.next_tick.is_none() || !states[found].polling && duration >= timers.tick {
             return Choice { state: found, stops_tick: true };
         }
-        keep_tick(states, timers, found)
+        keep_tick(states, found, timers.next_event())
     }
 
     /// The deepest state whose residency over half of the intercepts exceeded; with the tick stopped none that is shorter than a
@@ -227,36 +225,12 @@ fn sums(bins: &[Bin]) -> (u32, u32) {
     bins.iter().fold((0, 0), |(intercepts, hits), bin| (intercepts + bin.intercepts, hits + bin.hits))
 }
 
-/// `teo_find_shallower_state`.
-fn teo_find_shallower_state(states: &[State], than: usize, duration: Nanos) -> usize {
-    states[..than].iter().rposition(|state| state.target_residency <= duration).unwrap_or(0)
-}
-
-/// The tick goes on: a state that is too deep for what is left until then is not entered.
-fn keep_tick(states: &[State], timers: &Timers, found: usize) -> Choice {
-    let left = timers.next_tick.map_or(timers.next_timer, |tick| tick.min(timers.next_timer));
-    let deep = found > 0 && states[found].target_residency > left;
-    Choice { state: if deep { teo_find_shallower_state(states, found, left) } else { found }, stops_tick: false }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::idle_choice::table::{timers, STATES, TICK};
     use super::*;
     use proptest::prelude::*;
-    use schedlab_model::MSEC;
-
-    /// The table of a Sapphire Rapids server (drivers/idle/intel_idle.c).
-    const STATES: [State; 4] = [
-        State { target_residency: 0, exit_latency: 0, polling: true },
-        State { target_residency: USEC, exit_latency: USEC, polling: false },
-        State { target_residency: 4 * USEC, exit_latency: 2 * USEC, polling: false },
-        State { target_residency: 800 * USEC, exit_latency: 290 * USEC, polling: false },
-    ];
-    const TICK: Nanos = 4 * MSEC;
-
-    fn timers(next_timer: Nanos, next_tick: Option<Nanos>) -> Timers {
-        Timers { next_timer, next_tick, tick: TICK }
-    }
+    use schedlab_model::{MSEC, USEC};
 
     /// The governor after so many idle periods of this length, each ended by a wakeup.
     fn after(form: TeoForm, stays: usize, length: Nanos) -> Teo {
