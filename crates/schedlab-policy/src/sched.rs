@@ -5,6 +5,7 @@
 //! kernel/sched/core.c of 6.1 to 7.2. Core code calls the classes through [`SchedClass`](crate::class::SchedClass) and names
 //! none of them. Not modelled: the stop class, CPU hotplug, NUMA balancing.
 
+mod available_idle_cpu;
 mod balance;
 mod change;
 mod clock;

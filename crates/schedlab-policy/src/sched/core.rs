@@ -51,9 +51,9 @@ pub struct Core {
     pub(crate) candidates: Vec<TaskId>,
     pub(crate) log: Log,
     /// CPUs of a guest whose vCPU reads as preempted (`vcpu_is_preempted`); none on bare metal.
-    vcpu_preempted: CpuMask,
+    pub(super) vcpu_preempted: CpuMask,
     /// CPUs of which a guest learns only from its host whether their vCPUs are preempted (`idle_hint = "hcall"`).
-    asks_host: CpuMask,
+    pub(super) asks_host: CpuMask,
     tick_nsec: Nanos,
     jiffies_at_0: Jiffies,
     /// The tick count as a trace shows it. `task_h_load` keeps a queue's part for a jiffy only where it is known: the simulator
@@ -233,13 +233,6 @@ impl Core {
         self.rqs[cpu.index()].nr_running
     }
 
-    /// Whether `idle_cpu` holds: the idle task runs, nothing is queued, nothing is on its wakelist.
-    #[inline]
-    #[must_use]
-    pub fn is_idle(&self, cpu: CpuId) -> bool {
-        self.idle.is_idle(cpu) || self.is_preempted_idle(cpu)
-    }
-
     /// With placement by energy a group counts as overloaded only if one of its CPUs is overutilized (7.2 and later).
     #[inline]
     pub(crate) fn overload_needs_energy(&self) -> bool {
@@ -259,55 +252,6 @@ impl Core {
             let of_cluster = self.topology.cluster(target).count();
             of_cluster > self.topology.smt(target).count() && of_cluster < self.topology.llc(target).count()
         }
-    }
-
-    /// `available_idle_cpu`: idle and, in a guest, its vCPU not preempted.
-    #[inline]
-    #[must_use]
-    pub fn available_idle_cpu(&self, cpu: CpuId) -> bool {
-        self.idle.is_idle(cpu)
-    }
-
-    /// `vcpu_is_preempted`; never on bare metal.
-    #[inline]
-    #[must_use]
-    pub fn vcpu_is_preempted(&self, cpu: CpuId) -> bool {
-        self.vcpu_preempted.has(cpu)
-    }
-
-    /// The vCPU under the CPU reads as preempted from now on, or no longer does.
-    pub fn set_vcpu_preempted(&mut self, cpu: CpuId, preempted: bool) {
-        if preempted {
-            self.vcpu_preempted.set(cpu);
-        } else {
-            self.vcpu_preempted.clear(cpu);
-        }
-        self.refresh_idle(cpu);
-    }
-
-    /// `vcpu_is_preempted` of the CPU is a hypercall from now on, or no longer is one.
-    pub fn set_asks_host(&mut self, cpu: CpuId, asks: bool) {
-        if asks {
-            self.asks_host.set(cpu);
-        } else {
-            self.asks_host.clear(cpu);
-        }
-    }
-
-    /// The CPUs that `available_idle_cpu` asks the host about: idle ones, as `idle_cpu` is asked first.
-    pub(crate) fn queried(&self) -> Option<Box<CpuMask>> {
-        if self.asks_host.is_empty() {
-            return None;
-        }
-        let idle = self.asks_host.iter().filter(|cpu| self.rqs[cpu.index()].is_idle());
-        Some(Box::new(CpuMask::from_iter(idle)))
-    }
-
-    /// `idle_cpu` and not `available_idle_cpu`.
-    #[inline]
-    #[must_use]
-    pub fn is_preempted_idle(&self, cpu: CpuId) -> bool {
-        self.vcpu_preempted.has(cpu) && self.rqs[cpu.index()].is_idle()
     }
 
     /// Sets the number of runnable tasks of a class on the CPU (`add_nr_running`, `sub_nr_running`).

@@ -3,6 +3,7 @@
 mod actions;
 mod host_side;
 mod housekeeping;
+mod idle_hints;
 mod look;
 mod outcome;
 mod pause_loop;
@@ -11,6 +12,7 @@ mod state;
 mod system;
 mod vcpu;
 mod vcpu_threads;
+mod vcpu_wakeup;
 mod virtual_systems;
 
 pub use outcome::{Ended, Outcome};

@@ -19,7 +19,7 @@ use super::vcpu::{Asked, Rules, Thread, Vcpu, VcpuTime};
 use super::vcpu_threads::with_vcpu_threads;
 use crate::kernel::{self, Life, Placements, PvCalls, Spinlocks, WakesVcpus};
 use crate::machine::{Activity, Exit, Exits, Mode, EXITS};
-use crate::programs::{self, Halted, Then};
+use crate::programs::{self, Halted};
 use crate::run::Run;
 
 /// A host, which is kernel 0, its guests, and those of its guests.
@@ -35,7 +35,7 @@ pub struct VirtualSystems {
     /// Each kernel as a host.
     hosts: Vec<HostSide>,
     /// The host CPUs that the hints show as idle.
-    hinted: Vec<bool>,
+    pub(super) hinted: Vec<bool>,
     paravirt_time_accounting: Vec<bool>,
     guests: Vec<Arc<str>>,
     /// Of each guest, the vCPU that another last yielded to (`last_boosted_vcpu`).
@@ -382,95 +382,6 @@ impl VirtualSystems {
         kernel::settle(run, machine, kernel, cpu);
     }
 
-    /// `kvm_vcpu_kick`, `kvm_vcpu_wake_up`: by the vCPU `sender`, or by a timer if that is the vCPU itself.
-    pub(super) fn kvm_vcpu_kick<S: Sink>(&mut self, run: &mut Run<S>, vcpu: usize, sender: usize) {
-        let Some(task) = self.vcpus[vcpu].task.filter(|_| !self.vcpus[vcpu].kicked) else { return };
-        if self.actions[self.vcpus[vcpu].vm].power != Power::On {
-            return;
-        }
-        self.vcpus[vcpu].kicked = true;
-        let by = match self.vcpus[sender].thread {
-            Thread::Loaded => self.vcpus[sender].host_cpu,
-            _ => self.vcpus[vcpu].host_cpu,
-        };
-        let System { machine, kernel, programs } = &mut self.systems[self.vcpus[vcpu].host];
-        if kernel.tasks[task.index()].life != Life::Sleeping {
-            // It has not blocked yet.
-            let cpu = kernel.sched.cpu_of(task);
-            machine.cpus[cpu.index()].progress(run.now);
-            programs::go_on(machine, kernel, programs, task, Then::Enter);
-            if kernel.cpus[cpu.index()].curr == Some(task) {
-                kernel::settle(run, machine, kernel, cpu);
-            }
-            return;
-        }
-        if self.rules[self.vcpus[vcpu].vm].escalates && sender != vcpu {
-            return self.xive_esc_irq(run, vcpu);
-        }
-        self.wake_thread(run, vcpu, by);
-    }
-
-    /// `xive_esc_irq`: an interrupt for a vCPU that is not dispatched becomes one of the host, which wakes the thread. The host CPU that
-    /// handles it was chosen when the vCPU was created, each time the next one (`xive_pick_irq_target`).
-    fn xive_esc_irq<S: Sink>(&mut self, run: &mut Run<S>, vcpu: usize) {
-        let host = self.vcpus[vcpu].host;
-        let System { machine, kernel, .. } = &mut self.systems[host];
-        let cpu = CpuId((vcpu % machine.cpus.len()) as u32);
-        self.vcpus[vcpu].wakes_on = Some(cpu);
-        kernel.cpus[cpu.index()].wakes_vcpus = WakesVcpus::Pending;
-        match machine.cpus[cpu.index()].activity {
-            Activity::Idle => kernel::wake_idle_cpu(run, machine, kernel, cpu, cpu),
-            Activity::Exiting => {}
-            Activity::Busy => {
-                machine.cpus[cpu.index()].progress(run.now);
-                machine.charge_irq(cpu);
-                self.wake_those_held(run, host, cpu);
-            }
-        }
-    }
-
-    /// Wakes the thread of a vCPU, which sleeps, on a CPU of its host. If that is a vCPU itself and does not execute, the timer that
-    /// wakes the thread is an interrupt that waits for it.
-    pub(super) fn wake_thread<S: Sink>(&mut self, run: &mut Run<S>, vcpu: usize, by: CpuId) {
-        let (host, Some(task)) = (self.vcpus[vcpu].host, self.vcpus[vcpu].task) else { return };
-        let System { machine, kernel, .. } = &mut self.systems[host];
-        if host != 0 && machine.cpus[by.index()].rate == 0 {
-            self.vcpus[vcpu].wakes_on = Some(by);
-            kernel.cpus[by.index()].wakes_vcpus = WakesVcpus::Pending;
-            return run.touch(kernel.id, by);
-        }
-        machine.cpus[by.index()].progress(run.now);
-        kernel::try_to_wake_up(run, machine, kernel, task, by, false);
-        kernel::irqentry_exit(run, machine, kernel, by);
-        if self.vcpus[vcpu].thread == Thread::Blocked {
-            self.vcpus[vcpu].moved(Thread::Runnable, run.now);
-            self.stop_clock(run.now, vcpu);
-            self.show(vcpu);
-        }
-    }
-
-    /// A CPU of a host executes again: it wakes the threads of vCPUs whose timers it could not handle.
-    fn wake_those_held<S: Sink>(&mut self, run: &mut Run<S>, host: usize, cpu: CpuId) {
-        let System { machine, kernel, .. } = &mut self.systems[host];
-        let (c, k) = (&machine.cpus[cpu.index()], &mut kernel.cpus[cpu.index()]);
-        let executes = c.rate > 0 && c.activity != Activity::Exiting;
-        if k.wakes_vcpus == WakesVcpus::None || k.wakes_vcpus == WakesVcpus::Pending && !executes {
-            return;
-        }
-        k.wakes_vcpus = WakesVcpus::None;
-        for vcpu in 0..self.vcpus.len() {
-            let v = &mut self.vcpus[vcpu];
-            if v.host != host || v.wakes_on != Some(cpu) {
-                continue;
-            }
-            v.wakes_on = None;
-            let life = v.task.map(|task| self.systems[host].kernel.tasks[task.index()].life);
-            if life == Some(Life::Sleeping) {
-                self.wake_thread(run, vcpu, cpu);
-            }
-        }
-    }
-
     pub(super) fn count_exit(&mut self, vcpu: usize, exit: Exit) {
         if let Some(exits) = &mut self.systems[self.vcpus[vcpu].vm + 1].machine.exits {
             exits.count(exit);
@@ -483,28 +394,6 @@ impl VirtualSystems {
         if machine.cpus[v.cpu.index()].speed != speed {
             kernel::set_speed(run, machine, kernel, v.cpu, speed);
         }
-    }
-
-    /// What the host answers about the vCPUs whose threads were on this CPU last, after a change of what the CPU runs.
-    fn update_answers(&mut self, cpu: CpuId) {
-        if !self.rules.iter().any(Rules::has_hypercall) {
-            return;
-        }
-        for vcpu in 0..self.vcpus.len() {
-            let Some(task) = self.vcpus[vcpu].task else { continue };
-            if self.rules[self.vcpus[vcpu].vm].has_hypercall() && self.systems[0].kernel.sched.cpu_of(task) == cpu {
-                self.show(vcpu);
-            }
-        }
-    }
-
-    /// H_IDLE_HINT: the CPU of the vCPU's thread is idle, or runs only tasks with SCHED_IDLE.
-    fn answer(&self, vcpu: usize) -> bool {
-        let sched = &self.systems[0].kernel.sched;
-        self.vcpus[vcpu]
-            .task
-            .map(|task| sched.cpu_of(task))
-            .is_some_and(|cpu| sched.available_idle_cpu(cpu) || sched.sched_idle_cpu(cpu))
     }
 
     /// Updates the value of `vcpu_is_preempted` in the guest.
@@ -523,7 +412,7 @@ impl VirtualSystems {
     }
 
     /// Stolen time begins.
-    fn stop_clock(&mut self, now: Nanos, vcpu: usize) {
+    pub(super) fn stop_clock(&mut self, now: Nanos, vcpu: usize) {
         let v = &self.vcpus[vcpu];
         if self.paravirt_time_accounting[v.vm] {
             let kernel = &mut self.systems[v.vm + 1].kernel;
@@ -542,25 +431,5 @@ impl VirtualSystems {
                 kernel.sched.lost_time(v.cpu, now, lost);
             }
         }
-    }
-
-    /// `do_idle` with idle hints: when the CPU becomes idle or busy, the hint of every vCPU whose thread last ran there is
-    /// written, which requires a walk over the vCPUs of all guests.
-    fn write_hints<S: Sink>(&mut self, run: &mut Run<S>, cpu: CpuId, idle: bool) {
-        if self.hinted[cpu.index()] == idle || !self.rules.iter().any(Rules::writes_hints) {
-            return;
-        }
-        self.hinted[cpu.index()] = idle;
-        for vcpu in 0..self.vcpus.len() {
-            let Some(task) = self.vcpus[vcpu].task else { continue };
-            let written = self.rules[self.vcpus[vcpu].vm].writes_hints();
-            if written && self.systems[0].kernel.sched.cpu_of(task) == cpu {
-                self.vcpus[vcpu].hint = idle;
-                self.show(vcpu);
-            }
-        }
-        let System { machine, kernel, .. } = &mut self.systems[0];
-        machine.charge_idle_hints(cpu, self.vcpus.len() as u64);
-        kernel::settle(run, machine, kernel, cpu);
     }
 }

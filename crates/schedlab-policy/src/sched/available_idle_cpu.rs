@@ -1,0 +1,64 @@
+//! `idle_cpu` and `available_idle_cpu`: which CPUs are idle, and which of a guest's are not although nothing runs there, since
+//! their vCPU is preempted.
+
+use schedlab_model::{CpuId, CpuMask};
+
+use super::Core;
+
+impl Core {
+    /// Whether `idle_cpu` holds: the idle task runs, nothing is queued, nothing is on its wakelist.
+    #[inline]
+    #[must_use]
+    pub fn is_idle(&self, cpu: CpuId) -> bool {
+        self.idle.is_idle(cpu) || self.is_preempted_idle(cpu)
+    }
+
+    /// `available_idle_cpu`: idle and, in a guest, its vCPU not preempted.
+    #[inline]
+    #[must_use]
+    pub fn available_idle_cpu(&self, cpu: CpuId) -> bool {
+        self.idle.is_idle(cpu)
+    }
+
+    /// `vcpu_is_preempted`; never on bare metal.
+    #[inline]
+    #[must_use]
+    pub fn vcpu_is_preempted(&self, cpu: CpuId) -> bool {
+        self.vcpu_preempted.has(cpu)
+    }
+
+    /// The vCPU under the CPU reads as preempted from now on, or no longer does.
+    pub fn set_vcpu_preempted(&mut self, cpu: CpuId, preempted: bool) {
+        if preempted {
+            self.vcpu_preempted.set(cpu);
+        } else {
+            self.vcpu_preempted.clear(cpu);
+        }
+        self.refresh_idle(cpu);
+    }
+
+    /// `vcpu_is_preempted` of the CPU is a hypercall from now on, or no longer is one.
+    pub fn set_asks_host(&mut self, cpu: CpuId, asks: bool) {
+        if asks {
+            self.asks_host.set(cpu);
+        } else {
+            self.asks_host.clear(cpu);
+        }
+    }
+
+    /// The CPUs that `available_idle_cpu` asks the host about: idle ones, as `idle_cpu` is asked first.
+    pub(crate) fn queried(&self) -> Option<Box<CpuMask>> {
+        if self.asks_host.is_empty() {
+            return None;
+        }
+        let idle = self.asks_host.iter().filter(|cpu| self.rqs[cpu.index()].is_idle());
+        Some(Box::new(CpuMask::from_iter(idle)))
+    }
+
+    /// `idle_cpu` and not `available_idle_cpu`.
+    #[inline]
+    #[must_use]
+    pub fn is_preempted_idle(&self, cpu: CpuId) -> bool {
+        self.vcpu_preempted.has(cpu) && self.rqs[cpu.index()].is_idle()
+    }
+}
