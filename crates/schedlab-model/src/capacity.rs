@@ -1,4 +1,4 @@
-//! How much faster some CPUs are than others, and what each of their speeds costs in power.
+//! The capacities of CPUs, and the power of their performance states.
 
 use crate::{CpuId, CpuMask};
 
@@ -10,7 +10,7 @@ pub const FULL_CAPACITY: u32 = 1024;
 pub struct PerfState {
     /// The capacity of a CPU in this state.
     pub performance: u32,
-    /// What a busy CPU draws in it, in microwatts.
+    /// The power of a busy CPU in this state, in microwatts.
     pub power: u64,
 }
 

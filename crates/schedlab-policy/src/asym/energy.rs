@@ -1,16 +1,16 @@
-//! The energy that a group of CPUs with one frequency needs for an amount of work (`em_cpu_energy`,
+//! The energy that a performance domain needs for an amount of work (`em_cpu_energy`,
 //! include/linux/energy_model.h).
 //!
-//! The group runs at the lowest state whose performance covers its most used CPU, skipping states that need no less energy
-//! per unit of work than a faster one (EM_PERF_DOMAIN_SKIP_INEFFICIENCIES). energy = power / performance * utilisation, summed over its
+//! The domain runs in the slowest state whose performance covers its busiest CPU. States that need no less energy per unit of
+//! work than a faster one are skipped (EM_PERF_DOMAIN_SKIP_INEFFICIENCIES). energy = power / performance * utilisation, summed over its
 //! CPUs. Up to 6.8 the kernel looks states up by frequency instead of performance; the results differ by rounding only.
 
 use schedlab_model::{CpuId, PerfDomain};
 
-/// A fraction of this many steps is kept of power per performance.
+/// The scale of power per performance, which keeps fractions.
 const RESOLUTION: u64 = 1 << 10;
 
-/// The states of a group of CPUs.
+/// The performance states of a performance domain.
 #[derive(Clone, Debug)]
 pub(super) struct PerfTable {
     pub cpus: Vec<CpuId>,
@@ -32,7 +32,7 @@ impl PerfTable {
         PerfTable { cpus: domain.cpus.iter().collect(), states }
     }
 
-    /// `em_cpu_energy`: `max_util` is that of the most used CPU, `sum_util` that of all.
+    /// `em_cpu_energy`: `max_util` is the utilisation of the busiest CPU, `sum_util` the sum over all.
     pub fn em_cpu_energy(&self, max_util: u64, sum_util: u64) -> u64 {
         let state = self.states.iter().find(|(performance, _)| *performance >= max_util).or(self.states.last());
         state.map_or(0, |(_, cost)| cost * sum_util)

@@ -1,7 +1,8 @@
-//! Where a waking task costs the least energy (`find_energy_efficient_cpu`), while no CPU is overutilized.
+//! Selects the CPU on which a waking task needs the least energy (`find_energy_efficient_cpu`), as long as no CPU is overutilized.
 //!
-//! Of each group of CPUs with one frequency the one with the most spare capacity is a candidate, and prev. The energy of
-//! a candidate is that of its group with the task less that without it ([`super::energy`]). The least wins, prev in a tie.
+//! Candidates are the CPU with the most spare capacity of each performance domain, and the previous CPU. The cost of a candidate
+//! is the energy of its domain with the task minus the energy without it ([`super::energy`]). The candidate with the lowest cost is
+//! selected, in a tie the previous CPU.
 
 use schedlab_model::{CpuId, TaskId};
 
@@ -14,7 +15,7 @@ use crate::pelt::series::CAPACITY_SCALE;
 use crate::sched::types::Tested;
 use crate::select::select_rule::{SelectRule, Selected};
 
-/// The CPUs of a group that come into question, with their spare capacity.
+/// The candidates of a performance domain, with their spare capacity.
 #[derive(Clone, Copy, Default)]
 struct Candidates {
     prev_spare: Option<u64>,
@@ -22,7 +23,7 @@ struct Candidates {
 }
 
 impl FairClass<'_> {
-    /// `find_energy_efficient_cpu`; `None`: placement does not go by energy.
+    /// `find_energy_efficient_cpu`; `None`: energy does not decide the placement.
     pub(crate) fn find_energy_efficient_cpu(
         &mut self,
         task: TaskId,
@@ -72,7 +73,7 @@ impl FairClass<'_> {
         Some((cpu, rule))
     }
 
-    /// Prev and the CPU with the most spare capacity, as far as the task would fit there.
+    /// The previous CPU and the CPU with the most spare capacity, if the task fits there.
     fn candidates(
         &self,
         task: TaskId,
@@ -99,7 +100,7 @@ impl FairClass<'_> {
         found
     }
 
-    /// `compute_energy` of a group of CPUs, with the task on one of them or on none.
+    /// `compute_energy` of a performance domain, with the task on one of its CPUs or on none.
     fn energy(&self, task: TaskId, dst: Option<CpuId>, table: &PerfTable) -> u64 {
         let Some(&first) = table.cpus.first() else { return 0 };
         let capacity = u64::from(self.core.topology.capacity(first));
@@ -126,7 +127,7 @@ impl FairClass<'_> {
         table.em_cpu_energy(max_util, busy)
     }
 
-    /// `eenv_task_busy_time`: what the task uses, less what interrupts take from its previous CPU.
+    /// `eenv_task_busy_time`: the utilisation of the task, reduced by the share of its previous CPU that interrupts take.
     fn eenv_task_busy_time(&self, task: TaskId) -> u64 {
         let prev = self.core.cpu_of(task);
         let whole = u64::from(self.core.topology.capacity(prev));
@@ -137,7 +138,7 @@ impl FairClass<'_> {
         self.fair.task_util_est(task) * (whole - irq) / whole
     }
 
-    /// `effective_cpu_util`: with the other classes and interrupts.
+    /// `effective_cpu_util`: the utilisation with that of the other classes and of interrupts.
     fn effective_cpu_util(&self, cpu: CpuId, util: u64) -> u64 {
         let rq = &self.core.rqs[cpu.index()];
         let (whole, irq) = (u64::from(self.core.topology.capacity(cpu)), u64::from(rq.avg_irq.util_avg));

@@ -1,4 +1,4 @@
-//! Whether a CPU is big enough: `fits_capacity`, `util_fits_cpu` without uclamp, `capacity_greater`.
+//! Whether a CPU has enough capacity: `fits_capacity`, `util_fits_cpu` without uclamp, `capacity_greater`.
 //!
 //! fits: util * 1280 < capacity * 1024, so that a fifth stays free; greater: by more than 5 %.
 
@@ -17,12 +17,12 @@ pub(crate) fn capacity_greater(a: u64, b: u64) -> bool {
 }
 
 impl FairClass<'_> {
-    /// `task_fits_cpu`: what the task is expected to use leaves the CPU a fifth of what it has for the fair class.
+    /// `task_fits_cpu`: the expected utilisation of the task leaves a fifth of the capacity for the fair class free.
     pub(crate) fn task_fits_cpu(&self, task: TaskId, cpu: CpuId) -> bool {
         fits_capacity(self.fair.task_util_est(task), self.capacity_of(cpu))
     }
 
-    /// `asym_fits_cpu`: true on machines whose CPUs are alike.
+    /// `asym_fits_cpu`: true on machines with equal CPUs.
     #[inline]
     pub(crate) fn asym_fits_cpu(&self, task: TaskId, cpu: CpuId) -> bool {
         self.core.asym.is_none() || self.task_fits_cpu(task, cpu)

@@ -1,4 +1,4 @@
-//! The tasks that are too big for their CPU, and whether the machine is too busy for placement by energy
+//! Misfit tasks, and whether the machine is too busy for placement by energy
 //! (`update_misfit_status`, `check_update_overutilized_status`).
 
 use schedlab_model::{CpuId, TaskId};

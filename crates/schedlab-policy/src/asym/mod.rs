@@ -2,9 +2,9 @@
 //! for the CPU that it runs on, and the energy that a placement costs.
 //!
 //! kernel/sched/fair.c of 6.1.192, 6.12.117 and 7.2.13, without uclamp (CONFIG_UCLAMP_TASK off), thermal pressure and asymmetric
-//! SMT. Every CPU runs at its highest frequency here: the energy model decides where tasks go, as with the schedutil
-//! governor, but the frequency that it assumes slows nobody down. Whoever asks pays one branch on machines whose CPUs are
-//! alike.
+//! SMT. Every CPU runs at its highest frequency: the energy model decides where tasks are placed, as with the schedutil
+//! governor, but the lower frequencies that it assumes do not slow execution. On machines with equal CPUs each check costs one
+//! branch.
 
 mod energy;
 mod find_energy_efficient_cpu;
@@ -23,9 +23,9 @@ use energy::PerfTable;
 pub(crate) struct Asym {
     /// The load of the running task of each CPU that is too small for it (`misfit_task_load`); 0: it fits.
     misfit_load: Vec<u64>,
-    /// The energy model of each group of CPUs that share a frequency (`rd->pd`).
+    /// The energy model of each performance domain (`rd->pd`).
     perf_tables: Vec<PerfTable>,
-    /// Some CPU is used too much for placement by energy (`rd->overutilized`).
+    /// Some CPU is overutilized, so energy does not decide the placement (`rd->overutilized`).
     overutilized: bool,
     /// The number of CPUs that `select_idle_capacity` may test (7.2 and later).
     pub nr_idle_scan: u32,

@@ -1,4 +1,4 @@
-//! An idle CPU that is big enough, or else the biggest idle one (`select_idle_capacity`).
+//! Selects an idle CPU that the task fits, or else the idle one with the most capacity (`select_idle_capacity`).
 //!
 //! All CPUs of the smallest domain with every capacity are tested from the target on. From 7.2 on at most `nr_idle_scan` of
 //! them are (SIS_UTIL), counted over this domain instead of the cache.

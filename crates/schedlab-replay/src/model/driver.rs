@@ -15,7 +15,7 @@ use super::Model;
 use crate::decision::DecisionKind;
 use crate::operation;
 
-/// A model that a procedure works on, with what the trace shows of it.
+/// The model that a procedure works on, and the recorded part of that procedure.
 pub(super) struct Replay<'a> {
     model: &'a mut Model,
     recorded: Recorded<'a>,
@@ -23,7 +23,7 @@ pub(super) struct Replay<'a> {
     clock: Option<Nanos>,
 }
 
-/// The part of a procedure that one operation shows.
+/// The part of a procedure that one operation of the trace shows.
 #[derive(Clone, Copy)]
 pub(super) enum Recorded<'a> {
     /// `select_task_rq` and `set_task_cpu`.
@@ -49,7 +49,7 @@ pub(super) enum Pick {
     Idle,
 }
 
-/// In the id of a task of another class, which the model does not have. The other bits are the pid's.
+/// Set in the id of a task of another class, which the model does not contain. The other bits are its pid.
 const OTHER_CLASS: u32 = 1 << 31;
 
 impl<'a> Replay<'a> {

@@ -1,10 +1,10 @@
-//! The CPUs that control groups leave their tasks (`cpuset.cpus`), and changes of them while tasks run.
+//! The CPUs that control groups allow their tasks (`cpuset.cpus`), and changes of them while tasks run.
 //!
 //! kernel/cgroup/cpuset.c and `__set_cpus_allowed_ptr` of 6.1.192, 6.12.117 and 7.2.13. A group has its own CPUs within its
-//! parent's, or its parent's if it has none of them (`effective_cpus`). A task may use those of its group that it asked for,
-//! or all of them if that leaves none; up to 6.1 a change of the group's CPUs replaces what its tasks asked for. A task that
-//! runs where it no longer may is moved by the stopper at once, a queued one directly, a sleeping one when it wakes
-//! (`select_task_rq`, `select_fallback_rq`). Who writes the file is not simulated, so it costs nothing. Left out:
+//! parent's, or its parent's if it has none of them (`effective_cpus`). A task may use those CPUs of its group that it
+//! requested, or all of them if none remains; up to 6.1 a change of the group's CPUs replaces the requests of its tasks. A task that
+//! runs on a CPU that is no longer allowed is moved by the stopper at once, a queued task directly, a sleeping one when it wakes
+//! (`select_task_rq`, `select_fallback_rq`). The task that writes the file is not simulated, so a change costs nothing. Left out:
 //! partitions (`cpuset.cpus.partition`), which rebuild the domains, memory nodes, and deadline tasks.
 
 use schedlab_model::{CpuId, CpuMask, Nanos, TaskId, USEC};
@@ -21,11 +21,11 @@ use super::task::Life;
 use crate::machine::Machine;
 use crate::run::{Run, Source};
 
-/// A task that is between two CPUs is looked at again after this time. In the kernel the writer waits for it.
+/// A task that is being moved is tried again after this time, in which no cost is charged; in the kernel the writer waits for it.
 const AGAIN: Nanos = 10 * USEC;
 
 impl Kernel {
-    /// The affinity with which a task of the group starts that asks for these CPUs.
+    /// The initial affinity of a task of the group that requests these CPUs.
     pub fn cpus_in_group(&self, group: GroupId, asked: Option<CpuMask>) -> Option<CpuMask> {
         match &self.cpusets {
             Some(sets) => Some(sets.allowed(group, asked.as_ref())),
@@ -33,7 +33,7 @@ impl Kernel {
         }
     }
 
-    /// Remembers what a new task asked for: a forked one what its parent did.
+    /// Records the affinity that a new task requested; a forked task inherits the request of its parent.
     pub fn remember_cpus(&mut self, task: TaskId, asked: Option<CpuMask>, parent: Option<TaskId>) {
         if let Some(sets) = &mut self.cpusets {
             let asked = parent.map_or(asked, |parent| sets.asked(parent));
@@ -65,7 +65,7 @@ pub fn attach_current<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, cpu: CpuId
     confine_current(run, kernel, cpu, task, mask)
 }
 
-/// Plans the next change.
+/// Arms the event of the next change.
 pub fn arm_cpusets<S: Sink>(run: &mut Run<S>, kernel: &Kernel) {
     let Some(sets) = &kernel.cpusets else { return };
     let next = sets.later.last().map(|(at, ..)| *at);
@@ -94,7 +94,7 @@ pub fn on_cpuset<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut 
         }
     }
     kernel.cpusets = Some(sets);
-    // In the order of their pids: places of dead tasks are given to new ones in no order that means anything.
+    // In the order of pids, since the indices of dead tasks are reused in an arbitrary order.
     tasks.sort_by_key(|task| kernel.tasks[task.index()].pid);
     for task in tasks {
         attach(run, machine, kernel, task);
@@ -102,7 +102,7 @@ pub fn on_cpuset<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut 
     arm_cpusets(run, kernel);
 }
 
-/// The task gets the affinity that its group leaves it.
+/// Gives the task the affinity that its group allows.
 fn attach<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, task: TaskId) {
     let group = kernel.sched.fair.group_of(task);
     let Some(sets) = &mut kernel.cpusets else { return };

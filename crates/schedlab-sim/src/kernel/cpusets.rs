@@ -1,5 +1,5 @@
-//! Which CPUs each control group leaves its tasks: the masks of `cpuset.cpus` and what tasks asked for. [`cpuset`](super::cpuset)
-//! has the rules and applies them.
+//! The CPUs that each control group allows: the masks of `cpuset.cpus`, and the affinities that tasks requested.
+//! [`cpuset`](super::cpuset) has the rules and applies them.
 
 use std::collections::BTreeMap;
 
@@ -15,13 +15,13 @@ pub struct Cpusets {
     all: CpuMask,
     /// The groups and their parents, a parent first.
     parents: Vec<(GroupId, GroupId)>,
-    /// What groups state themselves.
+    /// The CPUs that groups state themselves.
     pub own: BTreeMap<GroupId, CpuMask>,
-    /// Changes to come, the next one last.
+    /// Future changes, the next one last.
     pub later: Vec<(Nanos, GroupId, CpuMask)>,
-    /// What each task asked for (`user_cpus_ptr`).
+    /// The affinity that each task requested (`user_cpus_ptr`).
     asked: Vec<Option<CpuMask>>,
-    /// A change keeps what tasks asked for: 6.2 and later.
+    /// Requested affinities survive a change of the group: 6.2 and later.
     pub keeps_asked: bool,
     /// Tasks that could not be moved yet.
     pub waiting: Vec<TaskId>,
@@ -73,7 +73,7 @@ impl Cpusets {
         std::iter::successors(Some(group), |group| parent(*group)).any(|group| group == ancestor)
     }
 
-    /// The CPUs of a task in this group that asked for those.
+    /// The CPUs that a task of this group may use if it requested these.
     pub fn allowed(&self, group: GroupId, asked: Option<&CpuMask>) -> CpuMask {
         let effective = self.effective(group);
         let both = asked.map_or(effective, |asked| asked.and(&effective));

@@ -34,7 +34,7 @@ pub struct Menu {
 }
 
 impl Menu {
-    /// That of a CPU which has long been idle.
+    /// The governor of a CPU that has been idle for long.
     pub fn new(rules: MenuRules) -> Self {
         Menu {
             rules,
@@ -47,7 +47,7 @@ impl Menu {
         }
     }
 
-    /// `menu_reflect`: the stay in `state` took so long.
+    /// `menu_reflect`: the stay in `state` took `residency`.
     pub fn reflect(&mut self, state: usize, residency: Nanos, woken: Woken) {
         self.last = Some((state, residency, woken));
     }

@@ -1,10 +1,10 @@
 //! The TEO governor: which idle state a CPU enters, and whether its tick stops.
 //!
 //! drivers/cpuidle/governors/teo.c in the two forms of [`TeoForm`]. Each state has a bin, which begins at its target residency.
-//! A stay whose end a timer foretold is a hit of the bin of its length; one that something else ended in a shallower bin than
-//! the timer's is an intercept of the bin of its length. Both counts decay by an eighth with each stay. If more than half of
-//! what could reach the candidate state was intercepted before, the deepest state is taken whose residency most of these stays
-//! exceeded.
+//! A stay that lasted about until the next timer is a hit in the bin of that time; one that was interrupted so early that it
+//! falls into a shallower bin is an intercept in that bin. Both counts decay by an eighth at each stay. If most of the recent stays
+//! ended before the target residency of the candidate state, the governor chooses the deepest state whose target residency
+//! more than half of the intercepted stays reached.
 //! Left out: states switched off in sysfs. A latency limit cuts the table of states, as for menu.
 
 use schedlab_model::Nanos;
@@ -44,7 +44,7 @@ pub struct Teo {
 }
 
 impl Teo {
-    /// That of a CPU which has just been enabled, with so many states.
+    /// The governor of a CPU that has just been enabled, with this number of idle states.
     pub fn new(form: TeoForm, states: usize) -> Self {
         Teo {
             form,
@@ -58,7 +58,7 @@ impl Teo {
         }
     }
 
-    /// `teo_reflect`: the stay in `state` took so long.
+    /// `teo_reflect`: the stay in `state` took `residency`.
     pub fn reflect(&mut self, state: usize, residency: Nanos, woken: Woken) {
         self.last = Some((state, residency, woken));
     }
@@ -207,7 +207,7 @@ impl Teo {
         self.remember((timer != duration).then_some(duration));
     }
 
-    /// The last wakeups, of which the form that came first looks at the intercepts.
+    /// Records whether the last stay was an intercept, and in which bin; only [`TeoForm::Recent`] uses these records.
     fn remember(&mut self, intercept: Option<usize>) {
         let oldest = std::mem::replace(&mut self.recent[self.next_recent], intercept);
         self.next_recent = (self.next_recent + 1) % NR_RECENT;
@@ -232,7 +232,7 @@ mod tests {
     use proptest::prelude::*;
     use schedlab_model::{MSEC, USEC};
 
-    /// The governor after so many idle periods of this length, each ended by a wakeup.
+    /// The governor after this number of idle periods of this length, each ended by a wakeup.
     fn after(form: TeoForm, stays: usize, length: Nanos) -> Teo {
         let mut teo = Teo::new(form, STATES.len());
         for _ in 0..stays {
@@ -257,10 +257,10 @@ mod tests {
             // Always intercepted after 100 us.
             (Recent, 16, 102 * USEC, 100 * MSEC, Some(2 * MSEC), 2, false),
             (TimersLast, 16, 102 * USEC, 100 * MSEC, Some(2 * MSEC), 2, false),
-            // After half a microsecond: polling; the form that asks for timers last does not ask for one.
+            // Always woken after half a microsecond: both poll.
             (Recent, 16, 500, 100 * MSEC, Some(2 * MSEC), 0, false),
             (TimersLast, 16, 500, 100 * MSEC, Some(2 * MSEC), 0, false),
-            // With the tick stopped no state is taken that a tick would have to end: nothing is deep enough but the deepest.
+            // With the tick stopped a shallower state must have a target residency of at least a tick, which none has.
             (Recent, 16, 102 * USEC, 100 * MSEC, None, 3, true),
             (TimersLast, 16, 102 * USEC, 100 * MSEC, None, 3, true),
         ];
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stay_that_a_timer_ended_is_a_hit_and_unlearns_intercepts() {
+    fn after_stays_that_the_tick_ends_the_deepest_state_is_chosen_again() {
         for form in [TeoForm::Recent, TeoForm::TimersLast] {
             let mut teo = after(form, 16, 102 * USEC);
             let mut stays = 0;
@@ -289,7 +289,8 @@ mod tests {
     }
 
     proptest! {
-        /// The counts never run over or under, and a tick that goes on is never slept past the residency of the state.
+        /// The counts neither overflow nor become negative, and while the tick runs, the state that is chosen is no deeper than
+        /// the time to the tick allows.
         #[test]
         fn counts_add_up(
             later in any::<bool>(),

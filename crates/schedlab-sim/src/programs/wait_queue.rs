@@ -1,11 +1,11 @@
-//! The wait queues of pipes, sockets and gates that several CPUs use: who waits for their locks.
+//! Contention for the wait queues of pipes, sockets and gates.
 //!
 //! `__wake_up` holds the lock of a queue until it has woken the last of its tasks (kernel/sched/wait.c). A task that begins to
 //! wait takes it as well (`prepare_to_wait`), and one that polled takes it once more when it has been woken
 //! (`poll_freewait`); a task that was woken from read() or write() has been taken off the queue by its waker.
 //!
-//! How long waking takes is not known when it begins, as the search for a CPU depends on what happens meanwhile. The hold is
-//! the typical time of a wakeup and of its lines, from each task's last CPU.
+//! The duration of the wakeups is not known when they begin, since the search for a CPU depends on what happens meanwhile. The hold
+//! time is therefore the typical time of a wakeup and of its lines, from the last CPU of each task.
 
 use schedlab_model::{Nanos, TaskId};
 use schedlab_trace::{Lock as LockKind, Sink};
@@ -40,7 +40,7 @@ impl<S: Sink> Running<'_, '_, S> {
         lock_waited(self.run, self.kernel, cpu, LockKind::WaitQueue, wait);
     }
 
-    /// The running task is about to wake these tasks, which it does with the lock of their queue held.
+    /// The running task wakes these tasks next, with the lock of their queue held.
     pub fn lock_wait_queue(&mut self, queue: Queue, tasks: &[TaskId]) {
         let (cpu, at, socket) = (self.cpu, self.local_time(), is_socket(self, queue));
         let pause = self.kernel.wait_queue_break;

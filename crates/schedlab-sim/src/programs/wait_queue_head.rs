@@ -4,9 +4,9 @@ use schedlab_model::{CpuId, Nanos};
 
 use crate::machine::{touched, Lines, Lock, Machine};
 
-/// Of a channel, the queue of readers; of a gate, the only one.
+/// The readers of a channel, or the only queue of a gate.
 pub const READERS: usize = 0;
-/// Of a channel, the queue of writers.
+/// The writers of a channel.
 pub const WRITERS: usize = 1;
 
 /// `wait_queue_head`.
@@ -21,16 +21,16 @@ pub struct WaitQueue {
 /// The last walk over the tasks of a queue.
 #[derive(Clone, Copy, Default, Debug)]
 struct Walk {
-    /// The CPU that walks: it never waits for itself.
+    /// The waking CPU, which does not wait for its own walk.
     cpu: Option<CpuId>,
     from: Nanos,
     until: Nanos,
-    /// After so long the lock is free for a moment: those who wait for it then go first.
+    /// After this time the waker drops the lock once, and CPUs that wait for it take it first.
     step: Nanos,
 }
 
 impl Walk {
-    /// When one who wants the lock at `at` may have it, as far as the walk is concerned.
+    /// When a CPU that requests the lock at `at` can take it with regard to the walk.
     fn pauses_after(&self, cpu: CpuId, at: Nanos) -> Nanos {
         if at < self.from || at >= self.until || self.step == 0 || self.cpu == Some(cpu) {
             return at;
@@ -41,19 +41,19 @@ impl Walk {
 }
 
 impl WaitQueue {
-    /// Whether anyone sleeps (`skwq_has_sleeper`): how long reading that takes.
+    /// `skwq_has_sleeper`: the time of reading whether a task sleeps.
     #[inline]
     pub fn look(&mut self, machine: &mut Machine, cpu: CpuId) -> Nanos {
         machine.read_lines(cpu, &mut self.lines, touched::SOCKET_WAITERS)
     }
 
-    /// Takes the lock at `at` for `hold`: how long the taker waits.
+    /// Takes the lock at `at` for `hold`; returns how long the CPU waits for it.
     pub fn take(&mut self, cpu: CpuId, at: Nanos, hold: Nanos, slowed: Nanos) -> Nanos {
         let free = self.walk.pauses_after(cpu, at);
         free - at + self.lock.take_polling(free, hold, slowed)
     }
 
-    /// Takes the lock at `at` for a walk over tasks of which each takes `each`: how long the taker waits.
+    /// Takes the lock at `at` for a walk over `tasks` of `each` ns; returns how long the CPU waits for it.
     pub fn take_to_walk(&mut self, cpu: CpuId, at: Nanos, tasks: usize, each: Nanos, pause: Option<u32>) -> Nanos {
         let free = if self.walk.cpu == Some(cpu) { at } else { self.walk.until.max(at) };
         let from = free + self.lock.take(free, 0);
@@ -81,7 +81,7 @@ mod tests {
     }
 
     proptest! {
-        /// Nobody gets the lock before the walk's next pause, and all of them have it one after the other.
+        /// The lock is taken at the walk's next pause at the earliest, and by one CPU after the other.
         #[test]
         fn takers_queue(
             (tasks, each, pause) in (1..100usize, 1..500u64, prop::option::of(1..70u32)),

@@ -288,7 +288,7 @@ impl VirtualSystems {
                 let free = c.segment.cost_left == 0 && c.pending == 0 && !k.marked && k.leaving_for.is_none();
                 let (rate, inside) = (c.rate, self.vcpus[vcpu].in_guest);
                 match (free, inside) {
-                    // A host that does not execute itself enters no guest.
+                    // A vCPU that does not execute cannot enter the guest that it hosts.
                     (true, false) if rate == 0 => {}
                     (true, false) => self.enter_guest(run, vcpu, rate),
                     (true, true) => self.set_speed(run, vcpu, rate),
@@ -396,7 +396,7 @@ impl VirtualSystems {
         }
     }
 
-    /// Updates the value of `vcpu_is_preempted` in the guest.
+    /// Updates what `vcpu_is_preempted` returns in the guest.
     pub(super) fn show(&mut self, vcpu: usize) {
         if self.rules[self.vcpus[vcpu].vm].has_hypercall() {
             self.vcpus[vcpu].hint = self.answer(vcpu);
