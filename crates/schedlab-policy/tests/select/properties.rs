@@ -73,6 +73,9 @@ fn lab(shape: (Shape, u32), version: &'static str) -> Lab {
     Lab::on(row_for(version, &machine), machine, |_| {})
 }
 
+/// Rows that know CPUs of different capacity and lack 3af7524b1419.
+const KEEPS_BIG_TASKS: [&str; 3] = ["6.3", "eevdf-rfc", "6.6"];
+
 const SHAPES: [Shape; 6] = [(1, 1, 1, 1), (1, 1, 2, 1), (1, 1, 3, 2), (2, 1, 4, 1), (2, 2, 2, 2), (1, 4, 1, 4)];
 
 struct Traffic {
@@ -291,14 +294,17 @@ proptest! {
         prop_assert!(least > 0 || most <= 1, "idle beside a queue: {:?}", counts);
     }
 
-    /// No more hogs than CPUs: once they have settled none moves again. (Up to 6.5 groups of different size may keep a queue
-    /// in one beside idle CPUs in the other, and tasks go round in that queue; `sibling_imbalance` of 6.6 mends it.)
+    /// No more hogs than CPUs: once they have settled none moves again. Two rules of older kernels keep a queue beside idle CPUs,
+    /// in which tasks take turns, so these cases are left out: up to 6.5 groups of different size (`sibling_imbalance` of 6.6
+    /// corrects it), and up to 6.7 CPUs of different capacity, as a task whose utilisation exceeds the spare capacity of the small
+    /// CPUs never moves there (3af7524b1419 of 6.8, which 6.1.192 has too, lets it move after failed passes).
     #[test]
     fn nothing_moves_while_the_load_stays_as_it_is(
         shape in (prop::sample::select(&SHAPES[..]), 1u32..5),
         version in prop::sample::select(VERSIONS),
         starts in proptest::collection::vec(0u32..16, 1..16),
     ) {
+        let version = if machine(shape).capacities().is_some() && KEEPS_BIG_TASKS.contains(&version) { "6.1" } else { version };
         let mut lab = lab(shape, version);
         let cpus = lab.idle.len() as u32;
         let hogs: Vec<TaskId> = starts.iter().take(cpus as usize).map(|cpu| lab.task_on(cpu % cpus)).collect();

@@ -59,8 +59,8 @@ pub struct Choice {
     pub stops_tick: bool,
 }
 
-/// `teo_find_shallower_state`, and the same loop at the end of `menu_select`: the deepest state below this one whose target
-/// residency fits, or the shallowest.
+/// The deepest state below this one whose target residency fits, or the shallowest (`teo_find_shallower_state`, and the same loop
+/// at the end of `menu_select`).
 pub fn find_shallower_state(states: &[State], than: usize, duration: Nanos) -> usize {
     states[..than].iter().rposition(|state| state.target_residency <= duration).unwrap_or(0)
 }

@@ -41,7 +41,7 @@ impl Walk {
 }
 
 impl WaitQueue {
-    /// `skwq_has_sleeper`: the time of reading whether a task sleeps.
+    /// The time of reading whether a task sleeps (`skwq_has_sleeper`).
     #[inline]
     pub fn look(&mut self, machine: &mut Machine, cpu: CpuId) -> Nanos {
         machine.read_lines(cpu, &mut self.lines, touched::SOCKET_WAITERS)
