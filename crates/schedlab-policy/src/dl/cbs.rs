@@ -106,7 +106,7 @@ impl Dl {
             How::Restore | How::Migrating => {}
         }
         self.__enqueue_dl_entity(core, cpu, task);
-        if core.curr(cpu) != Some(task) {
+        if core.curr(cpu) != Some(task) && !core.task_on_cpu(task) {
             self.enqueue_pushable_dl_task(core, cpu, task);
         }
     }
