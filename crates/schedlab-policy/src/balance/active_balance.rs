@@ -28,11 +28,10 @@ pub(super) enum Push {
 }
 
 impl FairClass<'_> {
-    /// `active_load_balance_cpu_stop`: pushes one task to the CPU that requested it.
+    /// `active_load_balance_cpu_stop`: pushes one task to the CPU that requested it. The running task has been put.
     pub fn active_load_balance_cpu_stop(&mut self, src: CpuId, dst: CpuId, now: Nanos) -> Moves {
         let mut moves = Moves::default();
         let Some(level) = self.core.domains.common_level(dst, src) else { return moves };
-        self.put_prev(src, self.core.clock_task(src, now));
         let movable = |task: &TaskId| self.core.tasks[task.index()].allows(dst);
         let Some(task) = self.fair.cfs_tasks(src).find(movable) else { return moves };
         let idle = CpuIdle::Idle;

@@ -228,7 +228,7 @@ impl FairClass<'_> {
             return Err(Stays::Pinned);
         }
         pinned.all = false;
-        if self.fair.curr(src) == Some(task) || self.core.task_on_cpu(task) {
+        if self.fair.curr(src) == Some(task) {
             return Err(Stays::Running);
         }
         let domain = self.core.domains.at(env.this, env.level);

@@ -106,7 +106,7 @@ impl Dl {
             How::Restore | How::Migrating => {}
         }
         self.__enqueue_dl_entity(core, cpu, task);
-        if core.curr(cpu) != Some(task) && !core.task_on_cpu(task) {
+        if core.curr(cpu) != Some(task) {
             self.enqueue_pushable_dl_task(core, cpu, task);
         }
     }
@@ -140,6 +140,7 @@ impl Dl {
     /// `update_curr_dl`: charges the running task, and takes it off the queue if its runtime is used up or it has yielded.
     pub(super) fn update_curr_dl(&mut self, core: &mut Core, cpu: CpuId, now: Nanos) -> Resched {
         let Some(task) = self.curr(cpu) else { return Resched::No };
+        debug_assert_eq!(core.curr(cpu), Some(task), "{cpu}: the running task was not put by its class");
         let se = self.se(task);
         if !se.queued {
             return Resched::No;

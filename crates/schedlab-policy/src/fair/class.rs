@@ -51,13 +51,6 @@ impl FairClass<'_> {
         }
     }
 
-    /// Puts the running task; the CPU has none then (`put_prev_task`).
-    pub(crate) fn put_prev(&mut self, cpu: CpuId, now: Nanos) {
-        self.fair.put_prev_task(cpu, now);
-        self.core.set_curr(cpu, None);
-        self.sync(cpu);
-    }
-
     /// `wakeup_preempt` of a task that is not the first of its class on the CPU, perhaps.
     pub(crate) fn wakeup_preempt(&mut self, cpu: CpuId, task: TaskId, flags: WakeFlags, now: Nanos) -> Resched {
         self.sync(cpu);

@@ -67,7 +67,7 @@ impl Rt {
     /// `push_rt_task`; whether to try again.
     fn push_rt_task(&mut self, core: &mut Core, cpu: CpuId, now: Nanos, moves: &mut Moves) -> bool {
         let curr = self.curr(cpu);
-        let waiting = self.queued(cpu).find(|task| Some(*task) != curr && !core.task_on_cpu(*task) && !core.is_pinned(*task));
+        let waiting = self.queued(cpu).find(|task| Some(*task) != curr && !core.is_pinned(*task));
         let Some(task) = waiting else { return false };
         if !core.higher_runs(cpu, self.id()) && curr.is_none_or(|curr| self.prio(task) < self.prio(curr)) {
             moves.ask(cpu, Resched::Full);
@@ -87,10 +87,7 @@ impl Rt {
     fn pull_rt_task(&mut self, core: &mut Core, this: CpuId, now: Nanos, moves: &mut Moves) {
         for src in (0..self.rqs.len() as u32).map(CpuId).filter(|src| *src != this) {
             let curr = self.curr(src);
-            let waits = |task: &TaskId| {
-                let running = Some(*task) == curr || core.task_on_cpu(*task);
-                !running && !core.is_pinned(*task) && core.allows(*task, this)
-            };
+            let waits = |task: &TaskId| Some(*task) != curr && !core.is_pinned(*task) && core.allows(*task, this);
             let Some(task) = self.queued(src).find(waits) else { continue };
             let prio = self.prio(task);
             // A better one than the running task has just woken and will run there.

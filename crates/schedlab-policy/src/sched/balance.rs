@@ -40,12 +40,12 @@ impl<L: ClassList> Sched<L> {
         self.core.rqs[cpu.index()].push_cpu.is_some()
     }
 
-    /// The stopper's work, if there is any: it pushes one task to the CPU that requested it.
+    /// The stopper's work, if there is any: it pushes one task to the CPU that requested it. The stopper is switched in for this,
+    /// so the running task is put first, whatever its class.
     pub fn active_load_balance_cpu_stop(&mut self, cpu: CpuId, now: Nanos) -> Moves {
-        match self.core.rqs[cpu.index()].push_cpu.take() {
-            Some(dest) => self.moving(now, |sched| sched.every_class().active_load_balance_cpu_stop(cpu, dest, now)),
-            None => Moves::default(),
-        }
+        let Some(dest) = self.core.rqs[cpu.index()].push_cpu.take() else { return Moves::default() };
+        self.put_prev_task(cpu, self.core.clock_task(cpu, now));
+        self.moving(now, |sched| sched.every_class().active_load_balance_cpu_stop(cpu, dest, now))
     }
 
     /// Whether any task is or was of a class above the lowest one that has tasks.

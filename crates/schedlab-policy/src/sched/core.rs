@@ -190,13 +190,6 @@ impl Core {
         self.rqs[cpu.index()].curr
     }
 
-    /// Whether a CPU still executes the task (`task_on_cpu`): also from a pick that found nothing to the switch, while newidle
-    /// balancing goes on.
-    #[inline]
-    pub(crate) fn task_on_cpu(&self, task: TaskId) -> bool {
-        self.rqs[self.cpu_of(task).index()].on_cpu == Some(task)
-    }
-
     #[inline]
     pub(crate) fn set_curr(&mut self, cpu: CpuId, task: Option<TaskId>) {
         self.rqs[cpu.index()].curr = task;

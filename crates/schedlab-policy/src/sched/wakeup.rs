@@ -40,7 +40,7 @@ impl<L: ClassList> Sched<L> {
     #[inline]
     #[must_use]
     pub fn on_cpu(&self, task: TaskId) -> bool {
-        self.core.task_on_cpu(task)
+        self.core.rqs[self.cpu_of(task).index()].on_cpu == Some(task)
     }
 
     /// The task that the CPU executes, as procedures have left it: until the switch, what it was before the pick.
