@@ -24,6 +24,10 @@ pub struct Merged {
     pub displaced: u64,
     /// The number of switches between foreign tasks and idle within the measured time.
     pub foreign_switches: u64,
+    /// The number of switches within the run, of all tasks.
+    pub switches: u64,
+    /// Those among them from a task to which the same CPU had not switched before: the kernel has not recorded every switch.
+    pub unrecorded: u64,
 }
 
 /// Separates the events of the scenario from those of foreign tasks.
@@ -175,12 +179,15 @@ impl Merger {
     }
 
     fn switch(&mut self, event: &Event, time: Nanos, comm: &str, other: &str) {
+        let before = self.running.get(&event.cpu.0).map(|(pid, _)| *pid);
         self.track_running(event, comm, other);
         let (Kind::Switch { prev, prev_prio, prev_state, next, next_prio }, Some(cpu)) =
             (event.kind, self.cpu(event.cpu))
         else {
             return;
         };
+        self.merged.switches += 1;
+        self.merged.unrecorded += u64::from(before.is_some_and(|before| before != prev));
         let (from_us, to_us) = (self.is_ours(prev), self.is_ours(next));
         let foreign = |pid| pid != 0 && !self.is_ours(pid);
         let (theirs, displaced) = (foreign(prev) || foreign(next), from_us && foreign(next));
@@ -273,6 +280,20 @@ mod tests {
         assert_eq!(own.metric("sched.run_delay.max"), Some(0.06));
         // CPU 6 idles for 50 of the 60 during which our task waits; CPU 4 never idles.
         assert_eq!(all.metric("sched.idle_while_runnable"), Some(25.0));
+    }
+
+    #[test]
+    fn switches_that_the_kernel_did_not_record_are_counted() {
+        // CPU 4 is idle, then switches from our task; CPU 6 is complete.
+        let events = [
+            switch(1000, 4, OURS, TaskState::Sleeping, 0),
+            switch(1010, 6, 0, TaskState::Running, OURS),
+            switch(1020, 6, OURS, TaskState::Sleeping, 0),
+            switch(1030, 4, OURS, TaskState::Sleeping, 0),
+            switch(1040, 4, 0, TaskState::Running, THEIRS),
+        ];
+        let merged = merged(&events);
+        assert_eq!((merged.switches, merged.unrecorded), (5, 1));
     }
 
     #[test]

@@ -107,15 +107,12 @@ pub fn report(measured: &Measured<'_>, mut recording: Recording, settings: &Sett
         }
     }
     program_results.patch(&mut json, &mut unavailable);
+    let complete = recorded.as_ref().filter(|recorded| recorded.incomplete().is_none());
     match (&recorded, recording.off_reason()) {
-        (Some(recorded), _) if recorded.lost == 0 => idle_beside_others(&mut json, recorded, plan, ended.at),
-        (Some(recorded), _) => {
-            let why = format!(
-                "{} events were lost because the trace buffer was full; enlarge it with --buffer KIB",
-                recorded.lost
-            );
-            without_trace(&mut json, measured, &why, &mut unavailable);
-        }
+        (Some(recorded), _) => match recorded.incomplete() {
+            None => idle_beside_others(&mut json, recorded, plan, ended.at),
+            Some(why) => without_trace(&mut json, measured, &why, &mut unavailable),
+        },
         (None, why) => without_trace(&mut json, measured, why.unwrap_or_default(), &mut unavailable),
     }
     for name in unavailable.keys() {
@@ -123,7 +120,7 @@ pub fn report(measured: &Measured<'_>, mut recording: Recording, settings: &Sett
             *value = Json::Null;
         }
     }
-    let traced = recorded.as_ref().is_some_and(|recorded| recorded.lost == 0);
+    let traced = complete.is_some();
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     let fields = json!({
         "kernel": spec.kernel.version.name,
@@ -142,7 +139,7 @@ pub fn report(measured: &Measured<'_>, mut recording: Recording, settings: &Sett
         "ended": if ended.completed { "completed" } else { "duration" },
         "unavailable": unavailable,
         "calibration": { "before": shared.speed, "after": measured.after, "drift_pct": drift(shared.speed, measured.after) },
-        "noise": noise(measured, recorded.as_ref()),
+        "noise": noise(measured, complete),
         "note": measured.note,
         "trace_error": trace_error,
     });
@@ -157,6 +154,24 @@ struct Recorded {
     merged: Merged,
     /// The number of events that were lost.
     lost: u64,
+}
+
+impl Recorded {
+    /// Why the trace does not show every switch, if it does not. Latencies and CPU times would be wrong then.
+    fn incomplete(&self) -> Option<String> {
+        let Recorded { merged: Merged { switches, unrecorded, .. }, lost } = self;
+        if *lost > 0 {
+            return Some(format!(
+                "{lost} events were lost because the trace buffer was full; enlarge it with --buffer KIB"
+            ));
+        }
+        (*unrecorded > 0).then(|| {
+            format!(
+                "this kernel does not record every sched_switch: {unrecorded} of {switches} switches are from a task to which \
+                 their CPU had not switched"
+            )
+        })
+    }
 }
 
 fn recorded(measured: &Measured<'_>, names: &[(i32, String)], recording: &mut Recording) -> Result<Option<Recorded>> {
@@ -296,7 +311,7 @@ fn noise(measured: &Measured<'_>, recorded: Option<&Recorded>) -> Json {
         "steal_pct": percent(machine.steal as f64),
     });
     let foreign = match recorded {
-        Some(Recorded { merged, lost: 0 }) => {
+        Some(Recorded { merged, .. }) => {
             let time =
                 (measured.ended.at.saturating_sub(measured.spec.warmup)) as f64 * measured.shared.cpus.len() as f64;
             let share = |ns: Nanos| 100.0 * ns as f64 / time.max(1.0);

@@ -65,6 +65,31 @@ fn a_running_task_notices_a_remote_request_only_by_the_interrupt() {
     }
 }
 
+/// Sending takes the sender's time and not the wakee's: the waker runs for as much longer after each wakeup, and the wakee is
+/// switched in at the same time after it.
+#[test]
+fn sending_an_interrupt_keeps_the_sender_busy() {
+    let run = |ipi_send| {
+        let hog = vec![Op::Run(Amount::Fixed(SEC)), Op::Jump(0)];
+        let wakee = vec![Op::Wait(0), Op::Run(Amount::Fixed(10 * USEC)), Op::Jump(0)];
+        let waker = vec![Op::Sleep(Amount::Fixed(MSEC)), Op::Post(0), Op::Jump(0)];
+        let mut workload =
+            tasks(vec![("hog", 0, Some(0), hog), ("wakee", -20, Some(0), wakee), ("waker", 0, Some(1), waker)]);
+        workload.objects = vec![schedlab_workload::ObjectSpec::Futex];
+        let mut machine = flat(2, 100);
+        machine.costs.ipi_send = Dist::Constant(ipi_send);
+        let mut spec = spec(machine, kernel("6.12.0", 2, 100), vec![workload]);
+        spec.duration = 20 * MSEC;
+        let (outcome, record) = record(&spec);
+        outcome.unwrap();
+        let waited: Vec<Nanos> = wakeups(&record, "wakee").iter().skip(2).map(|(woken, ran)| ran - woken).collect();
+        let sleeps: Vec<Nanos> = wakeups(&record, "waker").iter().map(|(woken, _)| *woken).collect();
+        (waited[0], sleeps[5] - sleeps[4])
+    };
+    let (waited, round) = run(0);
+    assert_eq!(run(3 * USEC), (waited, round + 3 * USEC));
+}
+
 #[test]
 fn a_task_that_starts_on_a_busy_cpu_may_preempt_at_once() {
     let hog = |ops| vec![Op::Run(Amount::Fixed(SEC)), ops];

@@ -29,6 +29,8 @@ pub struct Costs {
     pub scan_cpu: [Dist; 5],
     /// From sending an inter-processor interrupt until its handler starts on a running CPU, by distance.
     pub ipi: [Dist; 5],
+    /// For how long sending an interrupt to another CPU keeps the sender busy. In a virtual machine this is a VM exit.
+    pub ipi_send: Dist,
     /// From a timer's expiry until its handler starts.
     pub irq_entry: Dist,
     /// The interrupt handler's own time (IPI, timer).
@@ -134,6 +136,7 @@ impl Costs {
             wakeup_clock,
             scan_cpu,
             ipi,
+            ipi_send,
             irq_entry,
             irq,
             tick,
@@ -188,6 +191,7 @@ impl Costs {
             ("wakeup-clock", std::slice::from_mut(wakeup_clock)),
             ("scan-cpu", scan_cpu),
             ("ipi", ipi),
+            ("ipi-send", std::slice::from_mut(ipi_send)),
             ("irq-entry", std::slice::from_mut(irq_entry)),
             ("irq", std::slice::from_mut(irq)),
             ("tick", std::slice::from_mut(tick)),

@@ -42,18 +42,55 @@ pub struct WakeupPair {
     wakee: Side,
 }
 
-/// How long the waker sleeps between two calls, so that the wakee blocks meanwhile.
+/// How long the waker sleeps before it wakes, so that the wakees block meanwhile.
 const PAUSE: Nanos = 200 * USEC;
 
-/// Lets one thread `wake` the other from `block`; both get the number of the round. If `preempts`, the wakee preempts the
-/// waker, otherwise it waits until the waker sleeps.
-fn wakeup_pair(
-    samples: u32,
-    cpu: u32,
-    preempts: bool,
-    wake: impl Fn(u32) + Sync,
-    block: impl Fn(u32) + Sync,
-) -> WakeupPair {
+/// One means of waking a thread.
+trait Channel: Sync {
+    /// Wakes the thread that blocks, or is about to block, in this round.
+    fn wake(&self, round: u32);
+    /// Blocks until the round's wakeup.
+    fn block(&self, round: u32);
+}
+
+/// A futex word: it holds the number of wakeups.
+#[derive(Default)]
+struct Word(AtomicU32);
+
+impl Channel for Word {
+    fn wake(&self, round: u32) {
+        self.0.store(round + 1, SeqCst);
+        let _ = futex::wake(&self.0, Flags::PRIVATE, 1);
+    }
+
+    fn block(&self, round: u32) {
+        let _ = futex::wait(&self.0, Flags::PRIVATE, round, None);
+    }
+}
+
+/// A stream of bytes: a byte is a wakeup.
+struct Stream {
+    read: OwnedFd,
+    write: OwnedFd,
+}
+
+impl Channel for Stream {
+    fn wake(&self, _: u32) {
+        let _ = rustix::io::write(&self.write, &[1]);
+    }
+
+    fn block(&self, _: u32) {
+        let _ = rustix::io::read(&self.read, &mut [0; 1]);
+    }
+}
+
+/// Lets one thread wake another through the second of two channels, again and again. If `preempts`, the wakee preempts the waker, otherwise
+/// it waits until the waker sleeps.
+///
+/// The costs are those of calls that a workload repeats, so their code and data are in the caches. A wakee that preempts blocks
+/// again before the waker returns, so that the next call follows at once. Otherwise the waker sleeps, as both wakees must run;
+/// after that it wakes the other thread first, which is not measured.
+fn wakeup_pair(samples: u32, cpu: u32, preempts: bool, channels: [&dyn Channel; 2]) -> WakeupPair {
     let policies = if preempts { (Policy::Idle, Policy::Normal) } else { (Policy::Normal, Policy::Idle) };
     let begin = |policy| {
         let _ = pin(cpu);
@@ -61,17 +98,23 @@ fn wakeup_pair(
         let _ = crate::attributes::policy(policy);
         Side::new()
     };
+    let wakee = |channel: &dyn Channel| {
+        let mut side = begin(policies.1);
+        (0..samples).for_each(|round| side.call(|| channel.block(round)));
+        side
+    };
+    let [first, measured] = channels;
     thread::scope(|scope| {
-        let wakee = scope.spawn(|| {
-            let mut side = begin(policies.1);
-            (0..samples).for_each(|round| side.call(|| block(round)));
-            side
-        });
+        scope.spawn(|| wakee(first));
+        let wakee = scope.spawn(|| wakee(measured));
         let waker = scope.spawn(|| {
             let mut side = begin(policies.0);
             for round in 0..samples {
-                clock::sleep_until(now() + PAUSE);
-                side.call(|| wake(round));
+                if round == 0 || !preempts {
+                    clock::sleep_until(now() + PAUSE);
+                }
+                first.wake(round);
+                side.call(|| measured.wake(round));
             }
             side
         });
@@ -82,36 +125,20 @@ fn wakeup_pair(
 
 /// Wakes by futex.
 pub fn by_futex(samples: u32, cpu: u32, preempts: bool) -> WakeupPair {
-    let word = AtomicU32::new(0);
-    let wake = |round: u32| {
-        word.store(round + 1, SeqCst);
-        let _ = futex::wake(&word, Flags::PRIVATE, 1);
-    };
-    wakeup_pair(samples, cpu, preempts, wake, |round| {
-        let _ = futex::wait(&word, Flags::PRIVATE, round, None);
-    })
+    wakeup_pair(samples, cpu, preempts, [&Word::default(), &Word::default()])
 }
 
 /// Wakes by a pipe.
 pub fn by_pipe(samples: u32, cpu: u32, preempts: bool) -> Result<WakeupPair> {
-    let (read, write) = rustix::pipe::pipe().map_err(errno("pipe"))?;
-    Ok(by_stream(samples, cpu, preempts, &read, &write))
+    let stream = || rustix::pipe::pipe().map(|(read, write)| Stream { read, write }).map_err(errno("pipe"));
+    Ok(wakeup_pair(samples, cpu, preempts, [&stream()?, &stream()?]))
 }
 
 /// Wakes by an AF_UNIX stream.
 pub fn by_socket(samples: u32, cpu: u32, preempts: bool) -> Result<WakeupPair> {
-    let pair = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::empty(), None);
-    let (write, read) = pair.map_err(errno("socketpair"))?;
-    Ok(by_stream(samples, cpu, preempts, &read, &write))
-}
-
-fn by_stream(samples: u32, cpu: u32, preempts: bool, read: &OwnedFd, write: &OwnedFd) -> WakeupPair {
-    let wake = |_| {
-        let _ = rustix::io::write(write, &[1]);
-    };
-    wakeup_pair(samples, cpu, preempts, wake, |_| {
-        let _ = rustix::io::read(read, &mut [0; 1]);
-    })
+    let pair = || socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::empty(), None);
+    let stream = || pair().map(|(read, write)| Stream { read, write }).map_err(errno("socketpair"));
+    Ok(wakeup_pair(samples, cpu, preempts, [&stream()?, &stream()?]))
 }
 
 /// The parts of the calls, as samples in ns.

@@ -144,9 +144,10 @@ pub fn calibrate(topology: &Topology, quick: bool, trace: bool) -> Result<Calibr
     let mut states = Vec::new();
     if cpus.others.is_empty() {
         let why = "the measurement needs two CPUs and there is only one";
-        absent.extend(["ipi", "irq", "idle"].map(|key| (key, why.to_owned())));
+        absent.extend(["ipi", "ipi-send", "irq", "idle"].map(|key| (key, why.to_owned())));
     } else {
         crossing::measure(effort, &cpus, &mut costs)?;
+        pingpong::measure_sending(effort, &cpus, &mut costs)?;
         states = idle::measure(effort, &cpus, &costs, &mut other)?;
     }
     let off_reason = recording.off_reason().map(str::to_owned);
@@ -178,7 +179,7 @@ pub fn calibrate(topology: &Topology, quick: bool, trace: bool) -> Result<Calibr
     absent.insert("tlb-flush", "internal to the kernel; munmap is measured in a process of one thread".to_owned());
     absent.insert("line-transfer", "transfers of cache lines are not measured".to_owned());
     absent.insert("exec", "the agent does not execute programs; lat_proc of lmbench measures it".to_owned());
-    let known = ["syscall", "switch-thread", "switch-process", "wakeup", "tick", "ipi", "irq"];
+    let known = ["syscall", "switch-thread", "switch-process", "wakeup", "tick", "ipi", "ipi-send", "irq"];
     for key in known.iter().filter(|key| !costs.contains_key(**key)) {
         absent.entry(key).or_insert_with(|| "too few undisturbed samples".to_owned());
     }

@@ -34,8 +34,8 @@ pub fn measure(
         (median(costs, "syscall"), (median(costs, "pipe-read") + median(costs, "pipe-write")) / 2, median(costs, key))
     };
     let how = "futex(FUTEX_WAKE) of a SCHED_IDLE thread on the same CPU, less one without a waiter";
-    let without = Cost::of(wakeups(effort.few, cpus.first, false)?, "").map_or(0, |cost| cost.p50);
-    let (call, pipe, wakeup) = put("wakeup", Cost::of(wakeups(effort.few, cpus.first, true)?, how), without);
+    let without = Cost::of(wakeups(effort.few, Wakee::None)?, "").map_or(0, |cost| cost.p50);
+    let (call, pipe, wakeup) = put("wakeup", Cost::of(wakeups(effort.few, Wakee::Here(cpus.first))?, how), without);
     let hop = 2 * (call + pipe) + wakeup;
     let how = format!("one hop of a 1-byte ping-pong through pipes on one CPU, means of {TRIPS} round trips");
     let less = "less two syscalls, two pipe operations and a wakeup";
@@ -61,19 +61,57 @@ pub fn measure(
     Ok(())
 }
 
-/// The times of the waking call. The wakee has SCHED_IDLE, so it runs only when the waker sleeps.
-fn wakeups(samples: usize, cpu: u32, waiter: bool) -> Result<Vec<Nanos>> {
+/// Measures for how long sending an interrupt keeps the sender busy: what a wakeup takes longer whose wakee preempts a thread on
+/// another CPU.
+pub fn measure_sending(effort: Effort, cpus: &Cpus, costs: &mut BTreeMap<&'static str, Entry>) -> Result<()> {
+    let Some((_, other)) = cpus.others.first() else { return Ok(()) };
+    let here = Cost::of(wakeups(effort.few, Wakee::Here(cpus.first))?, "").map_or(0, |cost| cost.p50);
+    let how =
+        format!("futex(FUTEX_WAKE) of a thread that preempts another one on CPU {other}, less one on the waker's CPU");
+    if let Some(cost) = Cost::of(wakeups(effort.few, Wakee::On(*other))?, how) {
+        costs.insert("ipi-send", Entry::One(cost.less(here)));
+    }
+    Ok(())
+}
+
+/// Whom a measured call wakes.
+#[derive(Clone, Copy)]
+enum Wakee {
+    /// Nobody.
+    None,
+    /// A SCHED_IDLE thread on the waker's CPU, which runs only when the waker sleeps.
+    Here(u32),
+    /// A thread on this CPU, where a SCHED_IDLE thread never sleeps.
+    On(u32),
+}
+
+/// The times of the waking call.
+fn wakeups(samples: usize, wakee: Wakee) -> Result<Vec<Nanos>> {
     let (word, ready, over) = (AtomicU32::new(0), AtomicU32::new(0), AtomicBool::new(false));
+    let waiter = !matches!(wakee, Wakee::None);
+    let begin = |cpu, policy| {
+        let _ = pin(cpu);
+        let _ = crate::attributes::policy(policy);
+    };
+    let (word, ready, over, begin) = (&word, &ready, &over, &begin);
     let mut times = Vec::with_capacity(samples);
     thread::scope(|scope| {
-        if waiter {
-            scope.spawn(|| {
-                let _ = pin(cpu);
-                let _ = crate::attributes::policy(Policy::Idle);
+        if let Wakee::On(cpu) = wakee {
+            scope.spawn(move || {
+                begin(cpu, Policy::Idle);
+                while !over.load(SeqCst) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        if let Wakee::Here(cpu) | Wakee::On(cpu) = wakee {
+            let policy = if matches!(wakee, Wakee::Here(_)) { Policy::Idle } else { Policy::Normal };
+            scope.spawn(move || {
+                begin(cpu, policy);
                 while !over.load(SeqCst) {
                     let seen = word.load(SeqCst);
                     ready.store(seen + 1, SeqCst);
-                    let _ = futex::wait(&word, Flags::PRIVATE, seen, None);
+                    let _ = futex::wait(word, Flags::PRIVATE, seen, None);
                 }
             });
         }
@@ -87,7 +125,7 @@ fn wakeups(samples: usize, cpu: u32, waiter: bool) -> Result<Vec<Nanos>> {
             }
             word.store(round + 1, SeqCst);
             let begin = now();
-            let woken = futex::wake(&word, Flags::PRIVATE, 1);
+            let woken = futex::wake(word, Flags::PRIVATE, 1);
             let end = now();
             if woken == Ok(usize::from(waiter)) {
                 times.push(end - begin);
@@ -95,7 +133,7 @@ fn wakeups(samples: usize, cpu: u32, waiter: bool) -> Result<Vec<Nanos>> {
         }
         over.store(true, SeqCst);
         word.fetch_add(1, SeqCst);
-        let _ = futex::wake(&word, Flags::PRIVATE, 1);
+        let _ = futex::wake(word, Flags::PRIVATE, 1);
     });
     Ok(times)
 }
@@ -212,7 +250,7 @@ mod tests {
         let cpu = crate::run::allowed_cpus().unwrap()[0];
         let times = thread::spawn(move || {
             pin(cpu).unwrap();
-            wakeups(30, cpu, true).unwrap()
+            wakeups(30, Wakee::Here(cpu)).unwrap()
         });
         assert!(times.join().unwrap().len() > 10);
     }

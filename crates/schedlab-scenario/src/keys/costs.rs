@@ -19,6 +19,7 @@ pub const COSTS: Section = Section {
         key("wakeup-clock", "cost", "0", "the part of it before the runqueue clock is read"),
         key("scan-cpu", "cost by distance", "", "testing one CPU in the search for an idle one"),
         key("ipi", "cost by distance", "", "from sending an interrupt to a CPU until its handler starts"),
+        key("ipi-send", "cost", "0ns", "for how long sending that interrupt keeps the sender busy: in a virtual machine, a VM exit"),
         key("irq-entry", "cost", "0", "from a timer's expiry until its handler starts"),
         key("irq", "cost", "", "an interrupt handler's own time"),
         key("tick", "cost", "", "the scheduler tick"),

@@ -28,6 +28,7 @@ pub(super) fn read(machine: &Table, base: Option<&Costs>, sources: &mut Sources)
         wakeup_clock: reader.part("wakeup-clock", |c| &c.wakeup_clock)?,
         scan_cpu: reader.by_distance("scan-cpu", |c| &c.scan_cpu)?,
         ipi: reader.by_distance("ipi", |c| &c.ipi)?,
+        ipi_send: reader.part("ipi-send", |c| &c.ipi_send)?,
         irq_entry: reader.part("irq-entry", |c| &c.irq_entry)?,
         irq: reader.one("irq", |c| &c.irq)?,
         tick: reader.one("tick", |c| &c.tick)?,

@@ -223,10 +223,13 @@ impl Machine {
     }
 
     /// From now until an interrupt that CPU `from` sends arrives: first `from` spends what it has incurred at this
-    /// instant, so the last of many wakeups is sent last.
+    /// instant, so the last of many wakeups is sent last. The sender is busy with sending meanwhile.
     pub fn ipi_latency(&mut self, cpu: CpuId, from: CpuId) -> Nanos {
         self.exit_to_send(from);
-        self.ipi_flight(cpu, from)
+        let flight = self.ipi_flight(cpu, from);
+        let sender = &mut self.cpus[from.index()];
+        sender.pending += self.costs.ipi_send.draw_any(&mut sender.dice);
+        flight
     }
 
     /// The same of one of several interrupts that a single exit sends.

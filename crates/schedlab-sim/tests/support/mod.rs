@@ -74,6 +74,7 @@ pub fn machine(topology: Topology, cost: Nanos) -> Machine {
             user_op: c(),
             vm_exit: none(),
             vm_exit_nested: none(),
+            ipi_send: none(),
             tlb_flush: none(),
             cpu_relax: none(),
             ple_window: none(),

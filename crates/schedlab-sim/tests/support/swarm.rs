@@ -158,6 +158,7 @@ pub fn with_physics(spec: RunSpec) -> RunSpec {
 /// an odd seed belong to two processes.
 pub fn with_munmaps(spec: RunSpec) -> RunSpec {
     let mut machine = schedlab_spec::Machine::clone(&spec.machine);
+    machine.costs.ipi_send = Dist::Constant((spec.seed >> 9) % 3_000);
     machine.costs.tlb_flush = Dist::Constant(1 + (spec.seed >> 5) % 700);
     let mut workloads = spec.workloads.to_vec();
     for (index, program) in workloads.iter_mut().flat_map(|workload| workload.programs.iter_mut().skip(1)).enumerate() {
