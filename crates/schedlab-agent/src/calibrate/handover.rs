@@ -42,8 +42,12 @@ pub struct WakeupPair {
     wakee: Side,
 }
 
-/// How long the waker sleeps before it wakes, so that the wakees block meanwhile.
+/// How long the waker sleeps before it wakes, so that the wakees block meanwhile; a round takes so long on average, whether or not
+/// the wakee preempts.
 const PAUSE: Nanos = 200 * USEC;
+
+/// The number of rounds after a sleep if the wakee preempts.
+const BATCH: u32 = 10;
 
 /// One means of waking a thread.
 trait Channel: Sync {
@@ -88,8 +92,9 @@ impl Channel for Stream {
 /// it waits until the waker sleeps.
 ///
 /// The costs are those of calls that a workload repeats, so their code and data are in the caches. A wakee that preempts blocks
-/// again before the waker returns, so that the next call follows at once. Otherwise the waker sleeps, as both wakees must run;
-/// after that it wakes the other thread first, which is not measured.
+/// again before the waker returns, so that the next call can follow at once; a batch of such calls follows a sleep, so that
+/// another task on the CPU disturbs only some of them. Otherwise the waker sleeps before each call, as both wakees must run. Before a
+/// measured call it wakes the other thread.
 fn wakeup_pair(samples: u32, cpu: u32, preempts: bool, channels: [&dyn Channel; 2]) -> WakeupPair {
     let policies = if preempts { (Policy::Idle, Policy::Normal) } else { (Policy::Normal, Policy::Idle) };
     let begin = |policy| {
@@ -110,8 +115,9 @@ fn wakeup_pair(samples: u32, cpu: u32, preempts: bool, channels: [&dyn Channel; 
         let waker = scope.spawn(|| {
             let mut side = begin(policies.0);
             for round in 0..samples {
-                if round == 0 || !preempts {
-                    clock::sleep_until(now() + PAUSE);
+                let batch = if preempts { BATCH } else { 1 };
+                if round % batch == 0 {
+                    clock::sleep_until(now() + PAUSE * u64::from(batch));
                 }
                 first.wake(round);
                 side.call(|| measured.wake(round));
