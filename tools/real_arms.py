@@ -154,7 +154,9 @@ def runs_here() -> None:
         raise Skipped("only root may change a sysctl")
     document = ran(HOST, "host")
     assert document["place"]["state"]["sysctl.sched_rr_timeslice_ms"] == "60"
-    assert len(document["tasks"]) >= 2
+    # A kernel that does not record every switch has no times of tasks.
+    reasons = (document.get("unavailable") or {}).values()
+    assert len(document["tasks"]) >= 2 or any("every sched_switch" in reason for reason in reasons), document
     assert Path(SETTING).read_text() == before
 
 
