@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from schedlab.render.grid import NOTHING, WIDTH, percent, size
@@ -44,6 +45,11 @@ def machine_name(scenario: Scenario) -> str:
     """The machine, and whether its costs were measured on it."""
     machine = scenario.machine
     return machine.name if machine.calibrated else f"{machine.name} (uncalibrated)"
+
+
+def enumeration(words: Sequence[str]) -> str:
+    """The words as in a sentence: "a", "a and b", "a, b and c"."""
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 def plural(count: int, noun: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from schedlab.render.cells import interval, plural
+from schedlab.render.cells import enumeration, interval, plural
 from schedlab.render.grid import percent, size
 from schedlab.statistics import SMALLEST_N
 from schedlab.verdicts import DETERMINISTIC
@@ -102,7 +102,7 @@ def _named(found: Sequence[Found]) -> str:
     more = len(found) - len(shown)
     if more:
         return f"{', '.join(shown)} and {more} more"
-    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+    return enumeration(shown)
 
 
 def _amount(j: Judgement) -> str:

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import PurePath
 
 from schedlab import documents
+from schedlab.render.cells import enumeration
 from schedlab.render.grid import NOTHING, columns, percent, size, value
 from schedlab.validity.effects import NEAR, Effect
 from schedlab.validity.errors import of_validation
@@ -30,7 +31,7 @@ def text(found: Validation) -> str:
 
 def page(sets: Sequence[tuple[Validation, str]]) -> str:
     """Markdown, computed from stored validations alone, each with the file it is stored in."""
-    files = " and ".join(f"`{file}`" if file else "runs that were not stored" for _, file in sets)
+    files = enumeration([f"`{file}`" if file else "runs that were not stored" for _, file in sets])
     intro = (
         f"`schedlab validate --stored --out docs/validation.md` writes this page from {files}; nothing in it is edited\n"  # noqa: E501
         "by hand. The error is that of the simulated value against the measured one, with the Hodges-Lehmann estimate\n"
