@@ -147,7 +147,7 @@ def test_sections_need_a_guest(words: Sequence[str], why: str, schedlab: Callabl
 
 
 def test_the_page_shows_the_shipped_table() -> None:
-    measured = tomllib.loads((ROOT / "docs/models/sections.toml").read_text())["sections"]
+    measured = tomllib.loads((ROOT / "machines/sections.toml").read_text())["sections"]
     page = (ROOT / "docs/models/sections.md").read_text()
     assert len(measured) > 30
     for call in measured:

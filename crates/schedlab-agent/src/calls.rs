@@ -196,7 +196,8 @@ impl Worker {
                 self.threads += 1;
                 life::spawn_thread(self.shared, id, key, Some(parent)).map_err(|error| (Failure::Fork, error))
             }
-            TaskKind::Process => {
+            // The agent does not stop the parent of a vfork.
+            TaskKind::Process | TaskKind::Vfork => {
                 self.processes += 1;
                 life::spawn_process(self.shared, id, key, parent).map_err(|error| (Failure::Fork, error))
             }

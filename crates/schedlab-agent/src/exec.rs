@@ -345,6 +345,7 @@ impl Worker {
             }
             Op::IdleTime(reg) => slot.set(reg, sys::idle_time() as i64),
             Op::CpuTime(reg) => slot.set(reg, sys::cpu_time() as i64),
+            Op::UserTime(reg) => slot.set(reg, sys::user_time() as i64),
             Op::Preemptions(reg) => slot.set(reg, sys::thread_usage().involuntary as i64),
             Op::TimerDue { object, into } => {
                 if let Object::Timer(last) = self.object(object) {

@@ -380,7 +380,7 @@ fn ops(workload: &Workload) -> impl Iterator<Item = &Op> {
 
 /// Whether all tasks of a workload are threads of one process during the whole run.
 fn one_process(workload: &Workload) -> bool {
-    let forks = ops(workload).any(|op| matches!(op, Op::Fork { kind: TaskKind::Process, .. }));
+    let forks = ops(workload).any(|op| matches!(op, Op::Fork { kind: TaskKind::Process | TaskKind::Vfork, .. }));
     let first = workload.tasks.first().map(|task| task.process);
     !forks && workload.tasks.iter().all(|task| Some(task.process) == first)
 }

@@ -237,6 +237,8 @@ pub fn current_cpu() -> u32 {
 pub struct Usage {
     /// CPU time in ns, user and system.
     pub cpu_ns: u64,
+    /// The part of it in user mode.
+    pub user_ns: u64,
     /// Voluntary context switches.
     pub voluntary: u64,
     /// Involuntary context switches.
@@ -253,6 +255,12 @@ pub fn thread_usage() -> Usage {
 #[must_use]
 pub fn cpu_time() -> u64 {
     thread_usage().cpu_ns + usage(libc::RUSAGE_CHILDREN).cpu_ns
+}
+
+/// The part of it in user mode.
+#[must_use]
+pub fn user_time() -> u64 {
+    thread_usage().user_ns + usage(libc::RUSAGE_CHILDREN).user_ns
 }
 
 /// Time in ns that all CPUs together have been idle since boot, as `/proc/stat` counts it (in 1/100 s); 0 if it cannot be read.
@@ -284,6 +292,7 @@ fn usage(of: libc::c_int) -> Usage {
     let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
     Usage {
         cpu_ns: ns(usage.ru_utime) + ns(usage.ru_stime),
+        user_ns: ns(usage.ru_utime),
         voluntary: usage.ru_nvcsw as u64,
         involuntary: usage.ru_nivcsw as u64,
     }

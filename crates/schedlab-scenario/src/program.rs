@@ -285,7 +285,7 @@ fn mode(table: &Table) -> Result<TimerMode> {
 }
 
 fn task_kind(table: &Table) -> Result<TaskKind> {
-    let kinds = [("process", TaskKind::Process), ("thread", TaskKind::Thread)];
+    let kinds = [("process", TaskKind::Process), ("thread", TaskKind::Thread), ("vfork", TaskKind::Vfork)];
     Ok(table.get("as").map(|value| value.choice(&kinds)).transpose()?.unwrap_or(TaskKind::Process))
 }
 

@@ -12,7 +12,7 @@ const SEEDS: [&str; 4] = [
 ];
 
 const MIXED: &str = r#"
-machine = { base = "rpi4", hz = 1000, topology = { cores-per-llc = 2, nodes = 2 }, costs = { tick = { quantiles = { p0 = "1us", p100 = "9us" }, source = "x" } } }
+machine = { base = "rpi4", hz = 1000, sections = [{ call = "fork", length = 10, might-sleep = [1], spinlock = [[2, 3]] }], topology = { cores-per-llc = 2, nodes = 2 }, costs = { tick = { quantiles = { p0 = "1us", p100 = "9us" }, source = "x" } } }
 duration = "1.5s"
 seeds = [1, 2, 3]
 workload = [

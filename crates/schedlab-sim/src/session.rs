@@ -206,8 +206,8 @@ impl<'a, S: Sink> Session<'a, S> {
     #[must_use]
     pub fn executes(&self, cpu: CpuId) -> Option<String> {
         let task = self.kernel().cpus[cpu.index()].curr?;
-        let mode = self.system().machine.cpus[cpu.index()].segment.mode;
-        Some(self.programs().executes(self.kernel(), task, mode))
+        let segment = &self.system().machine.cpus[cpu.index()].segment;
+        Some(self.programs().executes(self.kernel(), task, segment))
     }
 
     /// Every task so far.

@@ -6,9 +6,12 @@ mod support;
 
 use schedlab_model::{Nanos, Topology, MSEC, USEC};
 use schedlab_policy::PreemptModel;
-use schedlab_spec::{Machine, RunSpec};
-use schedlab_trace::Kind;
-use schedlab_workload::{Amount, Dist, MemoryWork, ObjectSpec, Op, Policy, Section, SectionContext, Workload};
+use schedlab_spec::{CallSections, Machine, RunSpec};
+use schedlab_trace::{Kind, TaskState};
+use schedlab_workload::{
+    Amount, Dist, MemoryWork, ObjectSpec, Op, Policy, Section, SectionContext, TaskKind, Workload,
+};
+use std::sync::Arc;
 use support::{flat, kernel, record, spec, tasks, Record};
 
 /// Half-way into a tick period: ticks are at multiples of 4 ms, the request comes 0.7 ms before that at 12 ms.
@@ -290,35 +293,128 @@ fn work_on_memory_offers_to_reschedule() {
     }
 }
 
-/// A fault of 10 us that allocates a page and clears it in 20 us: `voluntary` reschedules when the page is allocated, after
-/// half of the fault's own work, `none` at its exit. A fault that only maps a page has no such point.
+/// The measured sections of a call, in shares of its length: a point of might_sleep() after a half, a loop over a page table
+/// from 60 % to 70 %, a spinlock from 80 % to 90 %, a point of cond_resched() at 95 %.
+fn measured(call: &str) -> CallSections {
+    CallSections {
+        call: call.into(),
+        kib: 0,
+        length: 100,
+        cond_resched: vec![95],
+        might_sleep: vec![50],
+        spinlock: vec![(80, 90)],
+        irq_off: Vec::new(),
+        page_table: vec![(60, 70)],
+    }
+}
+
+/// A call of 100 us whose sections were measured; the request comes when it has lasted for some time.
 #[test]
-fn voluntary_reschedules_when_a_fault_allocates_its_page() {
-    const FAULT: Nanos = 10 * USEC;
-    const CLEAR: Nanos = 20 * USEC;
+fn measured_calls_are_left_where_their_sections_allow_it() {
+    const LENGTH: Nanos = 100 * USEC;
     let mut machine = free(1);
-    machine.costs.fault = Dist::Constant(FAULT);
-    machine.costs.clear_kib = Dist::Constant(CLEAR / 4);
-    // The model, what the fault does, how long before the request it begins, and when the switch comes after that.
-    for (model, work, before, switched) in [
-        ("none", MemoryWork::Zero, USEC, FAULT + CLEAR),
-        ("voluntary", MemoryWork::Zero, USEC, FAULT / 2),
-        ("voluntary", MemoryWork::Zero, 6 * USEC, FAULT + CLEAR),
-        ("voluntary", MemoryWork::Map, USEC, FAULT),
-        ("full", MemoryWork::Zero, USEC, USEC),
-    ] {
-        let fault = Op::Memory { work, kib: 4 };
-        let running = vec![Op::Run(fixed(WOKEN - before)), fault, Op::Run(fixed(1000 * MSEC))];
-        let mut config = kernel("6.12.0", 1, 250);
-        config.set_preempt(model.parse().unwrap()).unwrap();
-        let mut spec = spec(machine.clone(), config, vec![workload(Event::Local, running)]);
-        spec.duration = 50 * MSEC;
+    machine.costs.clear_kib = Dist::Constant(10 * USEC);
+    for cost in [&mut machine.costs.fault, &mut machine.costs.fork_process, &mut machine.costs.exec] {
+        *cost = Dist::Constant(LENGTH);
+    }
+    machine.costs.fault = Dist::Constant(LENGTH - 40 * USEC);
+    machine.sections = Arc::new(["fault-clear", "fork", "exec"].map(measured).to_vec());
+    let calls = [
+        Op::Memory { work: MemoryWork::Zero, kib: 4 },
+        Op::Fork { program: 0, kind: TaskKind::Process, into: 0 },
+        Op::Exec(1),
+    ];
+    // The request, and the switch under none, voluntary, full and lazy, in us from the beginning of the call. A lazy request
+    // waits for the exit: the next tick is later.
+    let cases = [
+        (10, [60, 50, 10, 100]),
+        (55, [60, 60, 55, 100]),
+        (65, [65, 65, 65, 100]),
+        (75, [95, 95, 75, 100]),
+        (85, [95, 95, 90, 100]),
+        (97, [100, 100, 97, 100]),
+    ];
+    for (call, (at, expected)) in calls.into_iter().flat_map(|call| cases.map(|case| (call, case))) {
+        let models = [("none", "6.12.0"), ("voluntary", "6.12.0"), ("full", "6.12.0"), ("lazy", "6.18.2")];
+        for ((model, row), expected) in models.into_iter().zip(expected) {
+            let begin = WOKEN - at * USEC;
+            let running = vec![Op::Run(fixed(begin)), call, Op::Run(fixed(1000 * MSEC))];
+            let mut config = kernel(row, 1, 250);
+            config.set_preempt(model.parse().unwrap()).unwrap();
+            let mut spec = spec(machine.clone(), config, vec![workload(Event::Local, running)]);
+            spec.duration = 50 * MSEC;
+            let (outcome, record) = record(&spec);
+            outcome.unwrap();
+            let switch = |e: &&schedlab_trace::Event| {
+                e.time >= WOKEN && matches!(e.kind, Kind::Switch { prev, .. } if prev != 0)
+            };
+            let found = record.events.iter().find(switch).unwrap().time;
+            // A share is rounded down.
+            let off = (begin + expected * USEC).abs_diff(found);
+            assert!(off <= 1, "preempt={model}, {call:?}, request after {at} us: {} ns", found - begin);
+        }
+    }
+}
+
+/// The parent of a vfork sleeps until its child executes a program or exits: one more voluntary switch than with fork.
+#[test]
+fn the_parent_of_a_vfork_sleeps_until_the_exec() {
+    for (kind, first, sleeps) in
+        [(TaskKind::Process, Op::Exec(2), 1), (TaskKind::Vfork, Op::Exec(2), 2), (TaskKind::Vfork, Op::Exit, 2)]
+    {
+        let fork = Op::Fork { program: 1, kind, into: 0 };
+        let mut workload = tasks(vec![
+            ("parent", 0, Some(0), vec![fork, Op::Reap, Op::Exit]),
+            ("child", 0, Some(0), vec![Op::Run(fixed(5 * MSEC)), first]),
+            ("program", 0, Some(0), vec![Op::Run(fixed(5 * MSEC)), Op::Exit]),
+        ]);
+        workload.tasks.truncate(1);
+        let mut spec = spec(free(1), kernel("6.12.0", 1, 250), vec![workload]);
+        spec.duration = 100 * MSEC;
         let (outcome, record) = record(&spec);
         outcome.unwrap();
-        let switch =
-            |e: &&schedlab_trace::Event| e.time >= WOKEN && matches!(e.kind, Kind::Switch { prev, .. } if prev != 0);
-        let found = record.events.iter().find(switch).unwrap().time;
-        assert_eq!(found, WOKEN - before + switched, "preempt={model}, {work:?}, {before} ns before");
+        let parent = record.names.iter().find(|(_, known)| known == "parent").unwrap().0;
+        let slept = record
+            .events
+            .iter()
+            .filter(|e| matches!(e.kind, Kind::Switch { prev, prev_state: TaskState::Sleeping, .. } if prev == parent));
+        // With Exit the child may be gone before the parent asks for it.
+        let expected = if first == Op::Exit { sleeps - 1..=sleeps } else { sleeps..=sleeps };
+        assert!(expected.contains(&slept.count()), "{kind:?} {first:?}");
+    }
+}
+
+/// User time is what tasks spend in user mode and CPU time also what they spend in calls, that of children that were waited for
+/// included, however often they are switched out.
+#[test]
+fn user_time_leaves_out_what_calls_take() {
+    let call = |length| [Op::Call, section(SectionContext::Preemptible, length, true)];
+    for (kind, competitors) in
+        [TaskKind::Process, TaskKind::Vfork].into_iter().flat_map(|kind| [(kind, 0), (kind, 1), (kind, 3)])
+    {
+        let mut parent = vec![Op::Run(fixed(3 * MSEC)), Op::Fork { program: 1, kind, into: 0 }, Op::Reap];
+        parent.extend(call(7 * MSEC));
+        parent.extend([Op::UserTime(1), Op::CpuTime(2)]);
+        parent.extend([1, 2].map(|reg| Op::Sample { metric: u16::from(reg), reg }));
+        let mut program = vec![Op::Run(fixed(20 * MSEC))];
+        program.extend(call(30 * MSEC));
+        let child = vec![Op::Run(fixed(MSEC)), Op::Exec(2)];
+        let mut list =
+            vec![("parent", 0, Some(0), parent), ("child", 0, Some(0), child), ("program", 0, Some(0), program)];
+        list.extend((0..competitors).map(|_| ("hog", 0, Some(0), user())));
+        let mut workload = tasks(list);
+        workload.tasks.drain(1..3);
+        let (outcome, record) = record(&spec(free(1), kernel("6.12.0", 1, 250), vec![workload]));
+        outcome.unwrap();
+        let sampled = |of| {
+            let values = record.events.iter().filter_map(|e| match e.kind {
+                Kind::Sample { metric, value, .. } if metric == of => Some(value),
+                _ => None,
+            });
+            values.collect::<Vec<_>>()
+        };
+        let user = 24 * MSEC;
+        assert_eq!((sampled(1), sampled(2)), (vec![user], vec![user + 37 * MSEC]), "{kind:?}, {competitors}");
     }
 }
 

@@ -27,6 +27,7 @@ mod guest;
 mod machine;
 mod physics;
 mod run;
+mod sections;
 
 pub use caches::{CacheLevel, Caches, SharedBy};
 pub use cgroup::{Cgroup, CpuMax};
@@ -34,3 +35,4 @@ pub use guest::{GuestAction, IdleHint, Platform, PlatformCosts};
 pub use machine::{Costs, IdleState, Machine, Memory};
 pub use physics::{Mechanism, Physics};
 pub use run::{Guest, RunSpec};
+pub use sections::CallSections;

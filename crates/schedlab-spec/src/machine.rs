@@ -6,7 +6,7 @@ use std::sync::Arc;
 use schedlab_model::{Nanos, Topology};
 use schedlab_workload::Dist;
 
-use crate::{Caches, Physics};
+use crate::{Caches, CallSections, Physics};
 
 /// What each action costs, in ns of CPU time on a CPU of rate 1. Arrays are indexed by [`schedlab_model::Distance`]
 /// (same, smt, llc, node, remote).
@@ -304,6 +304,8 @@ pub struct Machine {
     pub memory: Option<Memory>,
     /// Its caches, if it states their sizes.
     pub caches: Option<Caches>,
+    /// The sections of its kernel's system calls.
+    pub sections: Arc<Vec<CallSections>>,
     /// The mechanisms it has.
     pub physics: Physics,
     /// Timer frequency of its kernel unless a variant says otherwise.

@@ -48,6 +48,8 @@ pub enum TaskKind {
     Process,
     /// The parent's.
     Thread,
+    /// The parent's, and the parent sleeps, until it executes a program or exits (`vfork`, `posix_spawn`).
+    Vfork,
 }
 
 /// What may interrupt a section of kernel code, and where it offers to reschedule.
@@ -418,6 +420,8 @@ pub enum Op {
     Clock(Reg),
     /// Register := CPU time in ns of the task and of all child processes that it has reaped (`getrusage`).
     CpuTime(Reg),
+    /// Register := the part of it in user mode (`ru_utime`).
+    UserTime(Reg),
     /// Register := time in ns that all CPUs together have been idle since boot (a read of `/proc/stat`).
     IdleTime(Reg),
     /// Register := how often the task has been switched out while it was runnable (`ru_nivcsw`).

@@ -69,7 +69,13 @@ impl Op {
             Op::SetNice(_) | Op::SetPolicy(_) | Op::SetAffinity(_) | Op::SetCgroup(_) | Op::SetSlice(_) => {}
             Op::Set(..) | Op::Copy { .. } | Op::AddConst(..) | Op::AddReg { .. } | Op::SubReg { .. } => {}
             Op::MulReg { .. } | Op::DivReg { .. } | Op::IdleTime(_) => {}
-            Op::Draw(..) | Op::Clock(_) | Op::CpuTime(_) | Op::Preemptions(_) | Op::VcpuRun | Op::VcpuHalt(_) => {}
+            Op::Draw(..)
+            | Op::Clock(_)
+            | Op::CpuTime(_)
+            | Op::UserTime(_)
+            | Op::Preemptions(_)
+            | Op::VcpuRun
+            | Op::VcpuHalt(_) => {}
         }
         self
     }

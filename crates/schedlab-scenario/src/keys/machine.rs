@@ -17,6 +17,12 @@ pub const MACHINE: Section = Section {
         key("idle", "tables", "", "idle states of a CPU, shallowest first"),
         key("memory", "table", "", "bandwidth of the memory"),
         key("caches", "table", "", "sizes of the caches, and how fast they are read"),
+        key(
+            "sections",
+            "tables",
+            "a measured table",
+            "where system calls may reschedule, and where they hold spinlocks",
+        ),
         key("physics", "table", "none", "mechanisms beyond the cost of instructions"),
     ],
 };
@@ -147,5 +153,22 @@ pub const MEMORY: Section = Section {
         key("remote", "1 to 10000000", "`node`", "MB/s of that to the CPUs of all other nodes, at most `node`"),
         key("range", "two percentages", "", "bounds of estimated rates, in percent of their value (`--robust`)"),
         key("source", "string", "", "where the numbers come from"),
+    ],
+};
+
+/// `[[sections]]` of a machine.
+pub const SECTIONS_OF_CALL: Section = Section {
+    name: "[[sections]]",
+    keys: &[
+        key("call", "name", "", "the call, as `calibrate --sections` names it"),
+        key("kib", "0 to 1048576", "0", "KiB that it works on"),
+        key("length", "1 to 1000000000", "", "its length in instructions, the unit of all positions"),
+        key("cond-resched", "positions", "none", "points of cond_resched()"),
+        key("might-sleep", "positions", "none", "points of might_sleep()"),
+        key("spinlock", "pairs of positions", "none", "sections under a spinlock, interrupts enabled"),
+        key("irq-off", "pairs of positions", "none", "sections under a spinlock, interrupts disabled"),
+        key("page-table", "pairs of positions", "none", "loops over a page table that look at the flag at every page"),
+        key("points-of", "strings", "none", "the functions that contain the points, and how many each; not read"),
+        key("longest-spinlock-of", "string", "", "the function that holds a spinlock for longest; not read"),
     ],
 };

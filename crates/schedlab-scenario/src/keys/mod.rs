@@ -16,7 +16,7 @@ pub use arm::{ARM, ARM_HOST, ARM_VM};
 pub use cgroup::{CGROUP, CGROUP_EVENT, VARIANT_CGROUP};
 pub use costs::{COST, COSTS};
 pub use guest::{GUEST, GUEST_EVENT, VARIANT_GUEST};
-pub use machine::{CACHE, CACHES, CPU_TYPE, IDLE, MACHINE, MEMORY, PERF_STATE, PHYSICS, TOPOLOGY};
+pub use machine::{CACHE, CACHES, CPU_TYPE, IDLE, MACHINE, MEMORY, PERF_STATE, PHYSICS, SECTIONS_OF_CALL, TOPOLOGY};
 pub use metric::METRIC;
 pub use scenario::SCENARIO;
 pub use step::STEP;
@@ -86,5 +86,6 @@ pub const SECTIONS: &[&Section] = &[
     &MEMORY,
     &CACHES,
     &CACHE,
+    &SECTIONS_OF_CALL,
     &PHYSICS,
 ];

@@ -41,7 +41,12 @@ pub const STEP: Section = Section {
         key("signal", "condition", "", "wake one waiter"),
         key("broadcast", "condition", "", "wake all waiters"),
         key("fork", "task", "", "start a task; with as and memory"),
-        key("as", "process or thread", "process", "kind of the forked task"),
+        key(
+            "as",
+            "process, thread or vfork",
+            "process",
+            "kind of the forked task; the parent of a vfork sleeps until its exec or exit",
+        ),
         key("memory", "size", "", "present memory in pages of 4 KiB whose page tables fork copies"),
         key("nice", "-20 to 19", "", "change the task's nice value"),
         key("policy", "normal, batch, idle, fifo:N, rr:N, deadline:R/P", "", "change the task's scheduling policy"),

@@ -8,6 +8,7 @@ mod host;
 mod memory;
 mod physics;
 mod presets;
+mod sections;
 mod sources;
 mod topology;
 

@@ -332,3 +332,29 @@ fn caches_that_cannot_be_are_refused() {
         assert_eq!(error.to_string(), format!("m.toml:{want}"), "{text}");
     }
 }
+
+/// Positions lie within the call, in order; a wrong table is refused where it is wrong.
+#[test]
+fn tables_of_sections_are_checked() {
+    let read =
+        |sections: &str| parse("m.toml", format!("base = \"laptop-8\"\n[[sections]]\n{sections}").as_bytes(), "m");
+    let good = "call = \"fork\"\nlength = 10\nmight-sleep = [1, 1, 10]\nspinlock = [[2, 3]]";
+    let own = read(good).unwrap().sections;
+    assert_eq!((own.len(), own[0].might_sleep.len(), own[0].spinlock[0]), (1, 3, (2, 3)));
+    let shipped = preset("laptop-8").unwrap().unwrap().sections;
+    assert!(shipped.iter().any(|call| call.call == "exec" && call.might_sleep.len() > 100));
+    for (sections, line, why) in [
+        ("call = \"forks\"\nlength = 10", 3, "fork"),
+        ("call = \"fork\"", 2, "length"),
+        ("call = \"fork\"\nlength = 0", 4, "1"),
+        ("call = \"fork\"\nlength = 10\ncond-resched = [11]", 5, "10"),
+        ("call = \"fork\"\nlength = 10\ncond-resched = [5, 4]", 5, "order"),
+        ("call = \"fork\"\nlength = 10\nspinlock = [[5, 4]]", 5, "5"),
+        ("call = \"fork\"\nlength = 10\nspinlock = [[5]]", 5, "pairs"),
+        ("call = \"fork\"\nlength = 10\n[[sections]]\ncall = \"fork\"\nlength = 10", 5, "twice"),
+        ("call = \"fork\"\nlength = 10\nspinlocks = []", 5, "spinlock"),
+    ] {
+        let error = read(sections).unwrap_err().to_string();
+        assert!(error.contains(&format!("m.toml:{line}:")) && error.contains(why), "{sections}: {error}");
+    }
+}

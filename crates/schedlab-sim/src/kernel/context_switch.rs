@@ -88,6 +88,7 @@ fn switch_out<S: Sink>(
     }
     let c = &mut machine.cpus[cpu.index()];
     let t = &mut kernel.tasks[task.index()];
+    t.utime += c.user - kernel.cpus[cpu.index()].user_before;
     let state = match t.life {
         Life::Running => {
             t.life = Life::Runnable;
@@ -120,6 +121,7 @@ fn switch_in<S: Sink>(
     t.life = Life::Running;
     t.wait = Wait::Nothing;
     c.segment = t.segment;
+    k.user_before = c.user;
     let same_process = k.process == t.process;
     k.process = t.process;
     let table = if same_process { &machine.costs.switch_thread } else { &machine.costs.switch_process };

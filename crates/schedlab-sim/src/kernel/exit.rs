@@ -16,6 +16,8 @@ use crate::run::Run;
 /// `do_exit` of the task that runs on the CPU.
 pub fn do_exit<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId, task: TaskId) {
     let time = cpu_time(run, kernel, cpu, task);
+    let utime = user_time(machine, kernel, cpu, task);
+    mm_release(run, machine, kernel, cpu, task);
     lock_tasklist(run, machine, kernel, cpu);
     let t = &mut kernel.tasks[task.index()];
     let (pid, prio, parent, thread) = (t.pid, t.prio, t.parent, t.thread);
@@ -27,6 +29,7 @@ pub fn do_exit<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Ke
         let p = &mut kernel.tasks[parent.task.index()];
         if p.pid == parent.pid && !thread {
             p.children_time += time;
+            p.children_utime += utime;
         }
         do_notify_parent(run, machine, kernel, cpu, parent, thread);
     }
@@ -39,6 +42,17 @@ pub fn do_exit<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Ke
     begin_block(run, machine, kernel, cpu, Leaving::Exits);
 }
 
+/// `mm_release` of the task that runs on the CPU: it no longer uses the memory of a parent that waits for that in vfork.
+pub fn mm_release<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId, task: TaskId) {
+    let t = &mut kernel.tasks[task.index()];
+    let Some(parent) = t.parent.filter(|_| std::mem::take(&mut t.vfork_done)) else { return };
+    let p = &mut kernel.tasks[parent.task.index()];
+    if p.pid == parent.pid && p.life == Life::Sleeping && p.wait == Wait::Vfork {
+        p.wait = Wait::Nothing;
+        try_to_wake_up(run, machine, kernel, parent.task, cpu, false);
+    }
+}
+
 /// `getrusage` of the task that runs on the CPU: its own CPU time and that of its child processes that have exited.
 pub fn cpu_time<S: Sink>(run: &Run<S>, kernel: &Kernel, cpu: CpuId, task: TaskId) -> Nanos {
     let (sched, now) = (&kernel.sched, kernel.clock_task(cpu, run.now));
@@ -46,6 +60,12 @@ pub fn cpu_time<S: Sink>(run: &Run<S>, kernel: &Kernel, cpu: CpuId, task: TaskId
     let pending = if sched.fair.curr(cpu) == Some(task) { now.saturating_sub(entity.exec_start) } else { 0 };
     let own = entity.sum_exec_runtime + pending + sched.rt.runtime(cpu, task, now) + sched.dl.runtime(cpu, task, now);
     own + kernel.tasks[task.index()].children_time
+}
+
+/// The part of it in user mode. Interrupts and what the kernel does at a switch are not part of it.
+pub fn user_time(machine: &Machine, kernel: &Kernel, cpu: CpuId, task: TaskId) -> Nanos {
+    let t = &kernel.tasks[task.index()];
+    t.utime + t.children_utime + machine.cpus[cpu.index()].user - kernel.cpus[cpu.index()].user_before
 }
 
 /// `do_notify_parent`, unless the parent has exited before.

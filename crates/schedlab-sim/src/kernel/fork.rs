@@ -95,12 +95,16 @@ pub fn kernel_clone<S: Sink>(
     task.prio = p.prio;
     task.thread = child.kind == TaskKind::Thread;
     // Forked address spaces are numbered from the top, by task.
-    task.process = if task.thread { p.process } else { u32::MAX - task.pid as u32 };
+    task.process = if child.kind == TaskKind::Process { u32::MAX - task.pid as u32 } else { p.process };
+    task.vfork_done = child.kind == TaskKind::Vfork;
     task.timer_slack = p.timer_slack;
     task.working_set = p.working_set;
     task.parent = Some(p.handle());
     let (handle, parent_pid) = (task.handle(), p.pid);
-    let start = if task.thread { &machine.costs.start_thread } else { &machine.costs.start_process };
+    let start = match child.kind {
+        TaskKind::Process => &machine.costs.start_process,
+        TaskKind::Thread | TaskKind::Vfork => &machine.costs.start_thread,
+    };
     task.segment.work_left = start.draw_any(&mut task.dice) << WORK_SHIFT;
     add(run, kernel, task, child.name);
     kernel.remember_cpus(id, None, Some(parent));
@@ -123,10 +127,13 @@ fn new_task(kernel: &Kernel, id: TaskId, seed: u64) -> Task {
         after: 0,
         parent: None,
         thread: false,
+        vfork_done: false,
         children: 0,
         zombies: 0,
         nivcsw: 0,
         children_time: 0,
+        utime: 0,
+        children_utime: 0,
         process: 0,
         timer_slack: 0,
         memory_home: None,

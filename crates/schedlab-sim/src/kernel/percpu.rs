@@ -84,6 +84,8 @@ pub struct PerCpu {
     pub marked: bool,
     /// The address space last used.
     pub process: u32,
+    /// The CPU's time in user mode when the current task got it.
+    pub user_before: Nanos,
     /// Ticks fall on `tick_phase + n * TICK_NSEC`.
     pub tick_phase: Nanos,
     pub hrtimers: BinaryHeap<Reverse<HrTimer>>,
@@ -139,6 +141,7 @@ impl PerCpu {
             leaving_for: None,
             marked: false,
             process: u32::MAX,
+            user_before: 0,
             tick_phase,
             hrtimers: BinaryHeap::new(),
             deferrable: BinaryHeap::new(),

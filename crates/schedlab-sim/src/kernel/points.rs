@@ -2,22 +2,27 @@
 //! at which kernel code offers to reschedule do so.
 
 use schedlab_policy::PreemptModel;
+use schedlab_spec::CallSections;
+use schedlab_trace::Section;
 
 use super::percpu::PerCpu;
+use super::sections::{Call, Sections};
 use crate::machine::{Mode, Segment};
 
 /// The preemption model as the simulator uses it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct Points {
     /// Modes that a request seen by the kernel's entry code ends at once, one bit per mode.
     preempted: u16,
     cond_resched: bool,
     might_sleep: bool,
+    sections: Sections,
+    has_transfers: bool,
 }
 
 impl Points {
-    /// Those of a model.
-    pub fn of(model: PreemptModel) -> Points {
+    /// Those of a model, with the machine's table of sections.
+    pub fn of(model: PreemptModel, table: &[CallSections]) -> Points {
         let bit = |mode: Mode| 1u16 << mode as u16;
         let mut preempted = bit(Mode::User) | bit(Mode::Stream) | bit(Mode::Wall) | bit(Mode::Spin) | bit(Mode::Guest);
         if model.is_preemptible() {
@@ -26,20 +31,97 @@ impl Points {
         if model.has_sleeping_locks() {
             preempted |= bit(Mode::Locked);
         }
-        Points { preempted, cond_resched: model.has_cond_resched(), might_sleep: model.has_might_resched() }
+        let sections = Sections::new(table, model);
+        let has_transfers = sections.any_transfer();
+        Points {
+            preempted,
+            cond_resched: model.has_cond_resched(),
+            might_sleep: model.has_might_resched(),
+            sections,
+            has_transfers,
+        }
+    }
+
+    /// Whether reads and writes have sections that matter.
+    #[inline(always)]
+    pub fn has_transfers(&self) -> bool {
+        self.has_transfers
+    }
+
+    /// The number of a read or write of so many bytes among the measured calls.
+    pub fn transfer(&self, socket: bool, write: bool, bytes: u32) -> u8 {
+        let call = match (socket, write) {
+            (false, false) => Call::PipeRead,
+            (false, true) => Call::PipeWrite,
+            (true, false) => Call::SocketReceive,
+            (true, true) => Call::SocketSend,
+        };
+        self.sections.number(call, u64::from(bytes))
+    }
+
+    /// The number of a call that works on so many KiB among the measured calls.
+    pub fn call(&self, call: Call, kib: u32) -> u8 {
+        self.sections.number(call, u64::from(kib) << 10)
     }
 
     /// Whether the CPU calls `__schedule` as soon as its overhead is spent.
     #[inline(always)]
     pub fn switches_now(&self, cpu: &PerCpu, segment: &Segment) -> bool {
-        cpu.resched_seen && self.preempted >> segment.mode as u16 & 1 != 0
-            || segment.every != 0 && self.reschedules_at_points(cpu, segment) && segment.until_point() == 0
+        let kernel_points = segment.mode == Mode::Kernel && (segment.call != 0 || segment.every != 0);
+        if kernel_points && cpu.need_resched {
+            return self.within_call(cpu, segment) == Some(0);
+        }
+        self.leaves(cpu, segment)
     }
 
-    /// Whether the segment's points find the flag set.
+    /// The work until the segment gets to a place at which it honours the request that it has; `None`: at its end.
+    #[inline(always)]
+    pub fn until_honoured(&self, cpu: &PerCpu, segment: &Segment) -> Option<u64> {
+        let points = cpu.need_resched && segment.mode == Mode::Kernel && (segment.call != 0 || segment.every != 0);
+        if points {
+            self.within_call(cpu, segment)
+        } else {
+            None
+        }
+    }
+
+    /// The name of the measured call that it executes.
+    pub fn call_of(&self, segment: &Segment) -> Option<&'static str> {
+        self.sections.name(segment.call)
+    }
+
+    /// What the task is in, as events name it.
+    pub fn section(&self, segment: &Segment) -> Section {
+        let critical = self.preempted >> Mode::Kernel as u16 & 1 != 0
+            && segment.mode == Mode::Kernel
+            && segment.call != 0
+            && self.sections.until_open(segment.call, segment.tail, segment.work_left) != Some(0);
+        if critical {
+            Section::Spinlock
+        } else {
+            segment.mode.section()
+        }
+    }
+
+    #[inline(always)]
+    fn leaves(&self, cpu: &PerCpu, segment: &Segment) -> bool {
+        cpu.resched_seen && self.preempted >> segment.mode as u16 & 1 != 0
+    }
+
+    /// The same of a call with points or measured sections that has a full request.
     #[inline(never)]
-    pub fn reschedules_at_points(&self, cpu: &PerCpu, segment: &Segment) -> bool {
+    fn within_call(&self, cpu: &PerCpu, segment: &Segment) -> Option<u64> {
+        let preemptible = self.preempted >> Mode::Kernel as u16 & 1 != 0;
+        if preemptible && !cpu.resched_seen {
+            return None;
+        }
+        if segment.call != 0 {
+            return self.sections.until_open(segment.call, segment.tail, segment.work_left);
+        }
+        if preemptible {
+            return Some(0);
+        }
         let honoured = if segment.might_sleep { self.might_sleep } else { self.cond_resched };
-        honoured && cpu.need_resched && segment.mode == Mode::Kernel
+        honoured.then(|| segment.until_point())
     }
 }

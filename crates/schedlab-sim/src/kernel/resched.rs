@@ -74,7 +74,11 @@ fn set_need_resched<S: Sink>(
     kernel.trace_run_times(run, from);
     let c = &mut kernel.cpus[cpu.index()];
     if !c.need_resched && !c.need_resched_lazy {
-        c.requested = Some((run.now, machine.cpus[cpu.index()].segment.mode.section()));
+        let target = &mut machine.cpus[cpu.index()];
+        if target.segment.call != 0 {
+            target.progress(run.now);
+        }
+        c.requested = Some((run.now, kernel.points.section(&target.segment)));
     }
     match machine.cpus[cpu.index()].activity {
         Activity::Idle => wake_idle_cpu(run, machine, kernel, cpu, from),

@@ -103,6 +103,7 @@ pub fn begin_block<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mu
     k.leaving_for = Some(why);
     if why == Leaving::Sleeps {
         c.segment.mode = Mode::Kernel;
+        c.segment.call = 0;
         c.segment.work_left = 0;
     }
     if !machine.costs.schedule.is_nothing() && k.schedule_paid.is_none() {

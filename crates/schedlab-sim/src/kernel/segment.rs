@@ -33,8 +33,8 @@ pub fn segment_end<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mu
     }
     c.take_pending();
     // Nearly always: nothing but the segment's own work is left.
-    let plain = c.segment.mode.is_plain() && c.segment.every == 0;
-    if plain && !k.resched_seen && k.leaving_for.is_none() && !k.in_newidle {
+    let pointed = k.need_resched && (c.segment.every != 0 || c.segment.call != 0);
+    if c.segment.mode.is_plain() && !pointed && !k.resched_seen && k.leaving_for.is_none() && !k.in_newidle {
         return Some(run.now + c.wall_with(c.segment.cost_left, c.segment.work_left)?);
     }
     special_end(run, machine, kernel, cpu)
@@ -66,8 +66,8 @@ fn special_end<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Ke
         return Some(end);
     }
     let segment = &c.segment;
-    if segment.every != 0 && kernel.points.reschedules_at_points(k, segment) {
-        return Some(run.now + c.wall_with(segment.cost_left, segment.until_point())?);
+    if let Some(until) = kernel.points.until_honoured(k, segment) {
+        return Some(run.now + c.wall_with(segment.cost_left, until)?);
     }
     match segment.mode {
         Mode::User | Mode::Stream | Mode::Kernel | Mode::Locked | Mode::PreemptOff | Mode::IrqOff => {

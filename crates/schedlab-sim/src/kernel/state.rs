@@ -119,7 +119,7 @@ impl Kernel {
             bandwidth: spec.cgroups.iter().any(|cgroup| cgroup.bandwidth.is_some()),
             irqs_off: 0,
             tick_nsec,
-            points: Points::of(spec.kernel.preempt),
+            points: Points::of(spec.kernel.preempt, &spec.machine.sections),
             folio_batch: spec.kernel.version.folio_batch(),
             wait_queue_break: spec.kernel.version.wait_queue_break(),
             slice_extension: spec.kernel.version.slice_extension(),

@@ -37,6 +37,8 @@ pub enum Wait {
     Own,
     /// A child's exit.
     Child,
+    /// A child of vfork: its exec or exit.
+    Vfork,
     /// An interrupt for the vCPU that it is.
     Halt,
 }
@@ -80,12 +82,18 @@ pub struct Task {
     pub parent: Option<Handle>,
     /// Shares its creator's address space.
     pub thread: bool,
+    /// Its parent sleeps until it executes a program or exits (`task_struct.vfork_done`).
+    pub vfork_done: bool,
     pub children: u32,
     pub zombies: u32,
     /// Switches away from it while it was runnable.
     pub nivcsw: u32,
     /// CPU time of the child processes that have exited.
     pub children_time: Nanos,
+    /// Its time in user mode until it last left a CPU.
+    pub utime: Nanos,
+    /// The same of its child processes that have exited.
+    pub children_utime: Nanos,
     /// Address space.
     pub process: u32,
     pub timer_slack: Nanos,

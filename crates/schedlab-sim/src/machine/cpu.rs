@@ -68,6 +68,8 @@ pub struct Cpu {
     /// Draws of costs.
     pub dice: Dice,
     pub time: CpuTime,
+    /// The part of `busy` in user mode.
+    pub user: Nanos,
 }
 
 impl Cpu {
@@ -91,6 +93,7 @@ impl Cpu {
             woken_from: CpuId(0),
             dice,
             time: CpuTime::default(),
+            user: 0,
         }
     }
 
@@ -115,10 +118,17 @@ impl Cpu {
         self.segment.work_left = self.segment.work_left.saturating_sub(done - cost);
         let cost = cost >> WORK_SHIFT;
         self.time.cost += cost;
-        self.time.busy += elapsed - cost;
+        self.work(elapsed - cost);
     }
 
-    /// The same of a CPU that executes nothing, executes at another rate, or refills a working set.
+    /// The CPU has worked on its segment for so long.
+    #[inline(always)]
+    fn work(&mut self, elapsed: Nanos) {
+        self.time.busy += elapsed;
+        self.user += if self.segment.mode.is_kernel() { 0 } else { elapsed };
+    }
+
+    /// Accounts the time up to `now` of a CPU that executes nothing, executes at another rate, or refills a working set.
     #[inline(never)]
     fn account_in_general(&mut self, now: Nanos) {
         let elapsed = now - self.last;
@@ -142,7 +152,7 @@ impl Cpu {
                     rate => cost.div_ceil(u64::from(rate)).min(elapsed),
                 };
                 self.time.cost += cost_ns;
-                self.time.busy += elapsed - cost_ns;
+                self.work(elapsed - cost_ns);
             }
             Activity::Idle => {
                 let cost = self.idle_from.saturating_sub(now - elapsed).min(elapsed);

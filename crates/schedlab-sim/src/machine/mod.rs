@@ -32,5 +32,5 @@ pub use cpu::{Activity, CpuTime};
 pub use exits::{Exit, Exits, EXITS};
 pub use lines::Lines;
 pub use lock::Lock;
-pub use segment::{Mode, Segment, WORK_SHIFT};
+pub use segment::{Mode, Segment, NS, WORK_SHIFT};
 pub use state::Machine;

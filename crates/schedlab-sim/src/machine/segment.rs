@@ -5,6 +5,8 @@ use schedlab_trace::Section;
 
 /// Work is kept in ns on a CPU of rate 1, shifted left by this, so that rates in 1/1024 divide nothing.
 pub const WORK_SHIFT: u32 = 10;
+/// Work of a ns on a CPU of rate 1.
+pub const NS: u64 = 1 << WORK_SHIFT;
 
 /// What a segment is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -77,13 +79,15 @@ pub struct Segment {
     pub until: Nanos,
     /// What it is.
     pub mode: Mode,
+    /// The call of kernel mode whose measured sections it executes, as the kernel numbers them; 0: none.
+    pub call: u8,
     /// Whether its points are might_sleep(), not cond_resched().
     pub might_sleep: bool,
     /// Work between two points where kernel code offers to reschedule, in ns; the last one is at its end. 0: it has none.
     pub every: u32,
     /// Before the last `tail` of the work, the same of that part; 0: all of it is the tail.
     pub every_before: u32,
-    /// Work that has points every `every` ns, at the end of the segment.
+    /// Work that has points every `every` ns, at the end of the segment; of a `call`, all of its work.
     pub tail: u64,
 }
 
@@ -94,6 +98,7 @@ impl Segment {
         work_left: 0,
         until: 0,
         mode: Mode::User,
+        call: 0,
         might_sleep: false,
         every: 0,
         every_before: 0,
@@ -115,13 +120,19 @@ impl Segment {
             }
     }
 
-    /// Work until the next point, 0 at one.
+    /// Work until the next point, 0 at one. Times are whole ns, so on a slower thread a point is passed by the work of less than
+    /// one.
     #[inline]
     pub fn until_point(&self) -> u64 {
         let before = self.every_before != 0 && self.work_left > self.tail;
         let (left, every) =
             if before { (self.work_left - self.tail, self.every_before) } else { (self.work_left, self.every) };
-        left % (u64::from(every.max(1)) << WORK_SHIFT)
+        let every = u64::from(every.max(1)) << WORK_SHIFT;
+        let until = left % every;
+        if every - until < NS {
+            return 0;
+        }
+        until
     }
 }
 

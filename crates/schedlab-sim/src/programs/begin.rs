@@ -13,6 +13,7 @@ use super::running::Running;
 use super::section::begin_section;
 use super::vcpu;
 use super::{spin, sync};
+use crate::kernel::Call;
 use crate::machine::Mode;
 
 /// What the operation needs.
@@ -73,19 +74,21 @@ pub fn begin<S: Sink>(x: &mut Running<S>, op: Op) -> Next {
 }
 
 fn begin_fork<S: Sink>(x: &mut Running<S>, kind: TaskKind) -> Next {
-    let table = match kind {
-        TaskKind::Process => &x.machine.costs.fork_process,
-        TaskKind::Thread => &x.machine.costs.fork_thread,
+    let costs = &x.machine.costs;
+    let (table, call) = match kind {
+        TaskKind::Process => (&costs.fork_process, x.kernel.points.call(Call::Fork, 0)),
+        // Neither copies page tables.
+        TaskKind::Thread | TaskKind::Vfork => (&costs.fork_thread, 0),
     };
-    Next::Work(Mode::Kernel, table.draw(&mut x.kernel.tasks[x.task.index()].dice))
+    Next::Call(call, table.draw(&mut x.kernel.tasks[x.task.index()].dice))
 }
 
 fn begin_exit<S: Sink>(x: &mut Running<S>) -> Next {
     let t = &mut x.kernel.tasks[x.task.index()];
-    let table = if t.thread { &x.machine.costs.exit_thread } else { &x.machine.costs.exit_process };
-    // zap_pte_range and its callers call cond_resched() again and again: a request is noticed at once.
-    let mode = if t.thread { Mode::Kernel } else { Mode::User };
-    Next::Work(mode, table.draw(&mut t.dice))
+    let costs = &x.machine.costs;
+    let (table, call) =
+        if t.thread { (&costs.exit_thread, 0) } else { (&costs.exit_process, x.kernel.points.call(Call::Exit, 0)) };
+    Next::Call(call, table.draw(&mut t.dice))
 }
 
 fn begin_reap<S: Sink>(x: &mut Running<S>) -> Next {

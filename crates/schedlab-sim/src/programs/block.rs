@@ -12,7 +12,7 @@ pub fn block<S: Sink>(x: &mut Running<S>, wait: Wait, step: Step) {
     let Running { run, machine, kernel, programs, cpu, task } = x.reborrow();
     let costs = &machine.costs;
     let after = match wait {
-        Wait::Nothing | Wait::Halt | Wait::Mutex(_) => None,
+        Wait::Nothing | Wait::Halt | Wait::Mutex(_) | Wait::Vfork => None,
         Wait::Timer => Some(&costs.timer_resume),
         Wait::Child => Some(&costs.reap),
         Wait::Own => Some(&costs.futex_resume),
@@ -51,12 +51,18 @@ pub fn wait_once<S: Sink>(x: &mut Running<S>, wait: Wait) -> Next {
 /// overhead so far is spent first, then comes `__schedule` (see [`kernel::segment_end`]): true.
 #[inline(always)]
 pub fn leave_call<S: Sink>(x: &mut Running<S>, called: bool) -> bool {
+    let seen = exit_to_user(x, called);
+    x.position().advance() || seen
+}
+
+/// The same, for an operation that continues elsewhere in the program.
+#[inline(always)]
+pub fn exit_to_user<S: Sink>(x: &mut Running<S>, called: bool) -> bool {
     if called {
         kernel::resume_user_mode_work(x.run, x.machine, x.kernel, x.cpu);
     }
     let c = &mut x.kernel.cpus[x.cpu.index()];
     let seen = called && (c.need_resched || c.need_resched_lazy);
     c.resched_seen |= seen;
-    x.position().advance();
     seen
 }

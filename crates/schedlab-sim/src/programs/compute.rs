@@ -49,6 +49,11 @@ pub fn compute<S: Sink>(x: &mut Running<S>, op: Op) -> Next {
             *x.register(register) = time as i64;
             return x.kernel_call(0);
         }
+        Op::UserTime(register) => {
+            let time = kernel::user_time(x.machine, x.kernel, x.cpu, x.task);
+            *x.register(register) = time as i64;
+            return x.kernel_call(0);
+        }
         Op::Preemptions(register) => *x.register(register) = i64::from(x.task().nivcsw),
         Op::TimerDue { object, into } => {
             let due = match x.object(object) {

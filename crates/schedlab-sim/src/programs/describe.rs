@@ -1,13 +1,14 @@
 //! Tasks in words: where one stands in its program, what it waits for.
 
 use schedlab_model::TaskId;
+use schedlab_trace::Section;
 use schedlab_workload::Op;
 
 use super::objects::Object;
 use super::position::Step;
 use super::state::Programs;
 use crate::kernel::{Kernel, Life, Task, Wait};
-use crate::machine::Mode;
+use crate::machine::{Mode, Segment};
 
 impl Programs {
     /// A task's program, its step there, and the step's source line.
@@ -59,6 +60,7 @@ impl Programs {
             Wait::Mutex(_) => "the mutex of a pipe".into(),
             Wait::Own => "its own futex word".into(),
             Wait::Child => "a child's exit".into(),
+            Wait::Vfork => "a child's exec".into(),
             Wait::Halt => "an interrupt for its vCPU".into(),
             Wait::Timer | Wait::Nothing => "nothing that can come".into(),
         };
@@ -66,8 +68,9 @@ impl Programs {
     }
 
     /// What a task executes in this mode, as far as that decides when it can be preempted.
-    pub fn executes(&self, kernel: &Kernel, task: TaskId, mode: Mode) -> String {
-        match mode {
+    pub fn executes(&self, kernel: &Kernel, task: TaskId, segment: &Segment) -> String {
+        let call = kernel.points.call_of(segment).map_or(String::new(), |call| format!(", in {call}"));
+        match segment.mode {
             Mode::Spin => self.spins(kernel, task),
             Mode::User | Mode::Wall if kernel.cpus[kernel.sched.cpu_of(task).index()].slice_ctrl.granted => {
                 "is in user mode, in a time slice extension of a critical section".into()
@@ -75,8 +78,11 @@ impl Programs {
             Mode::User | Mode::Stream | Mode::Wall => "is in user mode".into(),
             Mode::Guest => "runs a guest".into(),
             Mode::Poll => "polls for the end of a guest's halt".into(),
-            Mode::Kernel => "is in preemptible kernel code".into(),
-            Mode::Locked => "holds a spinlock in the kernel".into(),
+            Mode::Kernel if kernel.points.section(segment) == Section::Spinlock => {
+                format!("holds a spinlock in the kernel{call}")
+            }
+            Mode::Kernel => format!("is in preemptible kernel code{call}"),
+            Mode::Locked => format!("holds {} in the kernel", self.held_lock(task)),
             Mode::LockSpin if kernel.cpus[kernel.sched.cpu_of(task).index()].flush.waits() => {
                 "waits until other CPUs have flushed their TLBs".into()
             }
@@ -85,6 +91,23 @@ impl Programs {
             Mode::PreemptOff => "has preemption disabled".into(),
             Mode::IrqOff => "has interrupts disabled".into(),
         }
+    }
+
+    /// The spinlock of the kernel that it holds, with its name if the program has one.
+    fn held_lock(&self, task: TaskId) -> String {
+        let position = &self.positions[task.index()];
+        let (workload, _) = self.program_of(task);
+        let rest = self
+            .code
+            .iter()
+            .skip(position.pc as usize)
+            .take_while(|op| matches!(op, Op::Section { .. } | Op::KernelUnlock { .. }));
+        let object = rest.into_iter().find_map(|op| match op {
+            Op::KernelUnlock { object, .. } => Some(object - self.bases[position.workload as usize].object),
+            _ => None,
+        });
+        let name = object.and_then(|object| workload.object_names.get(object as usize)).filter(|name| !name.is_empty());
+        name.map_or("a spinlock".into(), |name| format!("the spinlock \"{name}\""))
     }
 
     /// Which lock it spins for, and what the holder of that does.
@@ -115,6 +138,7 @@ impl Programs {
             Wait::Mutex(_) => "the mutex of a pipe".into(),
             Wait::Own => "its own futex word".into(),
             Wait::Child => "a child's exit".into(),
+            Wait::Vfork => "a child's exec".into(),
             Wait::Halt => "an interrupt for its vCPU".into(),
             Wait::Nothing => return None,
         })

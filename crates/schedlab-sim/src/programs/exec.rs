@@ -5,7 +5,7 @@ use schedlab_trace::{Extension, Sink};
 use schedlab_workload::{Amount, MemoryWork, Op};
 
 use super::begin::begin;
-use super::block::leave_call;
+use super::block::{exit_to_user, leave_call};
 use super::call_cost::begin_io;
 use super::effect::effect;
 use super::io::transfer;
@@ -111,6 +111,7 @@ fn fetch<S: Sink>(x: &mut Running<S>) -> bool {
     let position = &mut x.programs.positions[x.task.index()];
     let shares = x.machine.shares();
     let granted = rarely(x.kernel.cpus[x.cpu.index()].slice_ctrl.granted);
+    let sections = x.kernel.points.has_transfers();
     let segment = &mut x.machine.cpus[x.cpu.index()].segment;
     loop {
         match x.programs.code.get(position.pc as usize).unwrap_or(&Op::Exit) {
@@ -134,12 +135,20 @@ fn fetch<S: Sink>(x: &mut Running<S>) -> bool {
                 let dice = &mut x.kernel.tasks[x.task.index()].dice;
                 let channel = &x.programs.objects[*object as usize];
                 let amount = begin_io(&x.machine.costs, dice, channel, position, *bytes, false);
+                if sections {
+                    let call = x.kernel.points.transfer(channel.is_socket(), false, *bytes);
+                    return position.call(segment, call, amount);
+                }
                 return position.work(segment, Mode::Kernel, amount);
             }
             Op::Write { object, bytes } => {
                 let dice = &mut x.kernel.tasks[x.task.index()].dice;
                 let channel = &x.programs.objects[*object as usize];
                 let amount = begin_io(&x.machine.costs, dice, channel, position, *bytes, true);
+                if sections {
+                    let call = x.kernel.points.transfer(channel.is_socket(), true, *bytes);
+                    return position.call(segment, call, amount);
+                }
                 return position.work(segment, Mode::Kernel, amount);
             }
             Op::Run(Amount::Fixed(amount)) => return position.work(segment, Mode::User, *amount),
@@ -174,7 +183,8 @@ fn begin_io_in_extension<S: Sink>(x: &mut Running<S>, object: u32, bytes: u32, w
     let position = &mut x.programs.positions[x.task.index()];
     let channel = &x.programs.objects[object as usize];
     let amount = begin_io(&x.machine.costs, dice, channel, position, bytes, write);
-    position.work(&mut x.machine.cpus[x.cpu.index()].segment, Mode::Kernel, amount)
+    let call = x.kernel.points.transfer(channel.is_socket(), write, bytes);
+    position.call(&mut x.machine.cpus[x.cpu.index()].segment, call, amount)
 }
 
 #[inline(never)]
@@ -198,7 +208,7 @@ fn begin_other<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
 #[inline(always)]
 fn end_extension_by_call<S: Sink>(x: &mut Running<S>, op: Op, next: &Next) {
     let fault = matches!(op, Op::MajorFault { .. } | Op::Memory { work: MemoryWork::Map | MemoryWork::Zero, .. });
-    let calls = matches!(next, Next::Work(mode, _) if mode.is_kernel());
+    let calls = matches!(next, Next::Call(..)) || matches!(next, Next::Work(mode, _) if mode.is_kernel());
     if x.kernel.cpus[x.cpu.index()].slice_ctrl.granted && calls && !fault {
         kernel::rseq_syscall_enter_work(x.run, x.machine, x.kernel, x.cpu, Extension::Aborted);
     }
@@ -229,6 +239,10 @@ fn other_effect<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
                 leave_fault(x);
             }
             leave_call(x, called)
+        }
+        Next::Goto(label) => {
+            let seen = exit_to_user(x, called);
+            x.position().jump(label) || seen
         }
         next => {
             let position = &mut x.programs.positions[x.task.index()];

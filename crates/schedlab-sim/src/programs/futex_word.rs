@@ -6,7 +6,7 @@ use schedlab_trace::{Lock as LockKind, Sink};
 use super::lines::Word;
 use super::position::Next;
 use super::running::Running;
-use crate::kernel::lock_waited;
+use crate::kernel::{lock_waited, Call};
 use crate::machine::{touched, Stall, WORK_SHIFT};
 
 impl<S: Sink> Running<'_, '_, S> {
@@ -15,7 +15,7 @@ impl<S: Sink> Running<'_, '_, S> {
         let dice = &mut self.kernel.tasks[self.task.index()].dice;
         let futex = self.machine.costs.futex_wake.draw(dice);
         let stall = if self.machine.shares() { touch_futex(self, word, futex) } else { 0 };
-        self.kernel_call(futex + stall)
+        self.measured_call(Call::FutexWake, futex + stall)
     }
 
     /// FUTEX_WAIT.
@@ -23,7 +23,7 @@ impl<S: Sink> Running<'_, '_, S> {
         let dice = &mut self.kernel.tasks[self.task.index()].dice;
         let futex = self.machine.costs.futex_wait.draw(dice);
         let stall = if self.machine.shares() { touch_futex(self, word, futex) } else { 0 };
-        self.kernel_call(futex + stall)
+        self.measured_call(Call::FutexWait, futex + stall)
     }
 
     /// An operation of user mode on a futex word.

@@ -100,6 +100,6 @@ fn wake_channel<S: Sink>(x: &mut Running<S>, object: u32, wake: Wake, writers: b
 /// What waking the other side adds to a call.
 #[inline(always)]
 fn charge_wake<S: Sink>(x: &mut Running<S>, object: u32) {
-    let socket = matches!(&x.programs.objects[object as usize], Object::Channel(channel) if channel.is_socket());
+    let socket = x.programs.objects[object as usize].is_socket();
     x.machine.charge_channel_wake(x.cpu, socket);
 }

@@ -66,6 +66,13 @@ pub enum Object {
     Disk(Vec<Nanos>),
 }
 
+impl Object {
+    /// Whether it is a socket, not a pipe.
+    pub fn is_socket(&self) -> bool {
+        matches!(self, Object::Channel(channel) if channel.is_socket())
+    }
+}
+
 /// A test-and-set lock. Of the tasks that spin on a CPU when it is released, the one that began first gets it.
 #[derive(Clone, Default, Debug)]
 pub struct SpinLock {

@@ -30,6 +30,8 @@ pub enum Next {
     Goto(Label),
     /// A segment of work, after which the operation takes effect.
     Work(Mode, Nanos),
+    /// The same of a call with measured sections, as the kernel numbers them (0: none), in kernel mode.
+    Call(u8, Nanos),
     /// The task is leaving the CPU (blocks, exits, migrates), or its segment is set up already.
     Stop,
 }
@@ -126,9 +128,19 @@ impl Position {
     pub fn work(&mut self, segment: &mut Segment, mode: Mode, amount: Nanos) -> bool {
         segment.work_left = (amount.min(AMOUNT_MAX) << WORK_SHIFT) + std::mem::take(&mut self.carry);
         segment.mode = mode;
+        segment.call = 0;
         self.step = Step::Effect;
         let takes = segment.work_left > 0;
         self.idle_steps *= u32::from(!takes);
+        takes
+    }
+
+    /// A call with measured sections begins; whether it takes any time.
+    pub fn call(&mut self, segment: &mut Segment, call: u8, amount: Nanos) -> bool {
+        let takes = self.work(segment, Mode::Kernel, amount);
+        if call != 0 {
+            (segment.call, segment.tail) = (call, amount.min(AMOUNT_MAX) << WORK_SHIFT);
+        }
         takes
     }
 
@@ -138,6 +150,7 @@ impl Position {
             Next::Done => self.advance(),
             Next::Goto(label) => self.jump(label),
             Next::Work(mode, amount) => self.work(segment, mode, amount),
+            Next::Call(call, amount) => self.call(segment, call, amount),
             Next::Stop => true,
         }
     }

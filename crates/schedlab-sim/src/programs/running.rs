@@ -8,7 +8,7 @@ use super::objects::Object;
 use super::position::{Next, Position, AMOUNT_MAX};
 use super::state::Programs;
 use crate::error::SimError;
-use crate::kernel::{self, Handle, Kernel, Task};
+use crate::kernel::{self, Call, Handle, Kernel, Task};
 use crate::machine::{Machine, Mode, Segment, WORK_SHIFT};
 use crate::run::Run;
 
@@ -101,6 +101,12 @@ impl<'r, S: Sink> Running<'_, 'r, S> {
     pub fn kernel_call(&mut self, beyond: Nanos) -> Next {
         let dice = &mut self.kernel.tasks[self.task.index()].dice;
         Next::Work(Mode::Kernel, self.machine.costs.syscall.draw(dice) + beyond)
+    }
+
+    /// The same of a call whose sections were measured.
+    pub fn measured_call(&mut self, call: Call, beyond: Nanos) -> Next {
+        let dice = &mut self.kernel.tasks[self.task.index()].dice;
+        Next::Call(self.kernel.points.call(call, 0), self.machine.costs.syscall.draw(dice) + beyond)
     }
 
     /// The time at which the CPU is through with the overhead that it has incurred at this instant.

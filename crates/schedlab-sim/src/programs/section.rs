@@ -13,7 +13,7 @@ use super::kernel_lock::kernel_unlock;
 use super::objects::Object;
 use super::position::Next;
 use super::running::Running;
-use crate::kernel::{self, Wait};
+use crate::kernel::{self, Call, Wait};
 use crate::machine::{Mode, WORK_SHIFT};
 
 /// 4 KiB pages of `copy_pte_range` between two looks at the flag (`progress` counts 8 for each, up to 32).
@@ -53,9 +53,8 @@ fn begin_memory<S: Sink>(x: &mut Running<S>, work: MemoryWork, kib: u64) -> Next
             (costs.fault.draw(dice), clear * kib, clear * CLEAR_KIB)
         }
         MemoryWork::Zero => {
-            let (clear, fault) = (costs.clear_kib.draw(dice) * kib, costs.fault.draw(dice));
-            might_alloc(x, fault / 2 + clear);
-            return x.fault(kib, fault + clear);
+            let work = costs.clear_kib.draw(dice) * kib + costs.fault.draw(dice);
+            return x.fault(Call::FaultClear, kib, work);
         }
         MemoryWork::Unmap => {
             let page = costs.unmap_page.draw(dice);
@@ -78,18 +77,9 @@ fn begin_memory<S: Sink>(x: &mut Running<S>, work: MemoryWork, kib: u64) -> Next
     };
     set_points(x, false, every);
     if matches!(work, MemoryWork::Map | MemoryWork::Zero) {
-        return x.fault(kib, call + body);
+        return x.fault(Call::Fault, kib, call + body);
     }
     Next::Work(Mode::Kernel, call + body)
-}
-
-/// `might_alloc` of `__alloc_pages` (6.12): the one point of might_sleep() in the fault of a page that `do_anonymous_page`
-/// allocates, so much work before the fault's end. The page is cleared after it; that half of the fault's own work lies before
-/// it is an estimate.
-fn might_alloc<S: Sink>(x: &mut Running<S>, rest: Nanos) {
-    set_points(x, true, rest);
-    let segment = x.segment();
-    (segment.every_before, segment.tail) = (u32::MAX, rest << WORK_SHIFT);
 }
 
 fn set_points<S: Sink>(x: &mut Running<S>, might_sleep: bool, every: u64) {
@@ -98,11 +88,11 @@ fn set_points<S: Sink>(x: &mut Running<S>, might_sleep: bool, every: u64) {
 }
 
 impl<S: Sink> Running<'_, '_, S> {
-    /// A page fault of this length begins.
-    fn fault(&mut self, kib: u64, work: Nanos) -> Next {
+    /// A page fault of this length begins. The sections of one of 2 MiB were not measured.
+    fn fault(&mut self, call: Call, kib: u64, work: Nanos) -> Next {
         let pid = self.task().pid;
         self.kernel.emit(self.run, self.cpu, Kind::Fault { pid, kib: kib as u32, major: false });
-        Next::Work(Mode::Kernel, work)
+        Next::Call(if kib == FOLIO_KIB { self.kernel.points.call(call, kib as u32) } else { 0 }, work)
     }
 
     /// A major page fault begins: it finds that the page is not in memory.
@@ -110,7 +100,7 @@ impl<S: Sink> Running<'_, '_, S> {
         let pid = self.task().pid;
         self.kernel.emit(self.run, self.cpu, Kind::Fault { pid, kib: FOLIO_KIB as u32, major: true });
         let dice = &mut self.kernel.tasks[self.task.index()].dice;
-        Next::Work(Mode::Kernel, self.machine.costs.fault.draw(dice))
+        Next::Call(self.kernel.points.call(Call::Fault, FOLIO_KIB as u32), self.machine.costs.fault.draw(dice))
     }
 
     /// `filemap_fault` waits for the page; after that the fault is retried and maps it. The disk serves `depth` requests

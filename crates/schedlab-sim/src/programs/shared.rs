@@ -13,7 +13,7 @@ use super::position::Step;
 use super::running::Running;
 use super::wait_queue_head::{READERS, WRITERS};
 use crate::kernel::{lock_waited, Life, Wait};
-use crate::machine::{touched, Mode, Stall};
+use crate::machine::{touched, Stall};
 
 /// A read or write begins: its segment of work. True: the interpreter stops, because the segment takes time or the task sleeps.
 #[inline(never)]
@@ -41,7 +41,8 @@ pub fn begin_shared_io<S: Sink>(x: &mut Running<S>, object: u32, bytes: u32, wri
     }
     let amount = syscall + call + x.machine.stall(x.cpu, stall);
     let position = &mut x.programs.positions[x.task.index()];
-    position.work(&mut x.machine.cpus[x.cpu.index()].segment, Mode::Kernel, amount)
+    let call = x.kernel.points.transfer(socket, write, bytes);
+    position.call(&mut x.machine.cpus[x.cpu.index()].segment, call, amount)
 }
 
 /// The call continues after it has slept: it takes its locks again.

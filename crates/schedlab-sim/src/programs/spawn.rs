@@ -9,12 +9,13 @@ use schedlab_policy::TaskAttr;
 use schedlab_trace::Sink;
 use schedlab_workload::{identity, TaskKind, TaskSpec, Workload};
 
+use super::block::wait_once;
 use super::position::{Next, Position};
 use super::running::Running;
 use super::state::{PlannedStart, Programs};
 use crate::error::SimError;
-use crate::kernel::{self, Kernel};
-use crate::machine::{Machine, Mode};
+use crate::kernel::{self, Call, Kernel, Wait};
+use crate::machine::Machine;
 use crate::run::{Run, Source};
 
 /// The most tasks of a kernel that are alive at a time: memory that a fork bomb cannot exceed, about 300 MB. The default
@@ -151,7 +152,10 @@ pub fn fork<S: Sink>(x: &mut Running<S>, program: u32, kind: TaskKind, into: u8)
     position.registers[INHERITED..].copy_from_slice(&inherited[INHERITED..]);
     x.programs.add(handle.task, position);
     *x.register(into) = handle.to_register();
-    Next::Done
+    match kind {
+        TaskKind::Vfork => wait_once(x, Wait::Vfork),
+        TaskKind::Process | TaskKind::Thread => Next::Done,
+    }
 }
 
 /// `execve` by the running task: it is balanced (`sched_exec`), loads the program, and continues at its start.
@@ -164,8 +168,13 @@ pub fn exec<S: Sink>(x: &mut Running<S>, program: u32) -> Next {
     }
     if phase <= 1 {
         x.position().phase = 2;
+        // exec_mmap() comes when the program has been opened, which is the smaller part of the cost.
+        kernel::mm_release(x.run, x.machine, x.kernel, x.cpu, x.task);
         let dice = &mut x.kernel.tasks[x.task.index()].dice;
-        return Next::Work(Mode::Kernel, x.machine.costs.exec.draw_any(dice));
+        let load = x.machine.costs.exec.draw_any(dice);
+        if load > 0 {
+            return Next::Call(x.kernel.points.call(Call::Exec, 0), load);
+        }
     }
     let workload = x.programs.positions[x.task.index()].workload as usize;
     let workloads = Arc::clone(&x.programs.workloads);

@@ -90,6 +90,7 @@ pub fn machine(topology: Topology, cost: Nanos) -> Machine {
         }],
         memory: Some(Memory { cpu: 1000, node: 1800, remote: 900 }),
         caches: None,
+        sections: Arc::default(),
         physics: Physics::default(),
         hz: 250,
     }

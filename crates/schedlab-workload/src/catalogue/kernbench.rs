@@ -3,15 +3,21 @@
 //! make runs its serial head (configuration, headers), then a make per directory (Kbuild recurses). That make reads its
 //! Makefile, starts a job per object whenever the jobserver has a token (none is needed without a limit), waits for all of
 //! them, and archives them; when every directory is through, the first make links. A make below holds the token of its job
-//! only until it starts jobs of its own, as GNU make's implicit slot does. A job is a shell that runs the compiler driver,
-//! which runs cc1 and then the assembler, and then fixdep: five forks and five execs. The compiler works in user mode and
-//! faults in its memory in kernel mode.
+//! only until it starts jobs of its own, as GNU make's implicit slot does.
+//!
+//! A job is a shell that runs the compiler driver, which runs cc1 and then the assembler, and then fixdep and rm: six
+//! processes. This is Kbuild's `cmd_and_fixdep`; x86 runs objtool at the end of the build where it has CONFIG_X86_KERNEL_IBT.
+//! There is no pipe between cc1 and the assembler: x86 does not compile with -pipe, and the driver puts a file between them.
+//! Each of the six is started by vfork (posix_spawn in GNU make 4.3, vfork in dash and the driver of gcc 12, seen with strace),
+//! so its parent sleeps twice for it: until its exec and until its exit. The compiler works in user mode and faults in its
+//! memory in kernel mode.
 //!
 //! Parameters, estimates in orders of magnitude: 2800 objects (x86 defconfig) in directories of 12 (5 to 20), cc1 0.3 s in
 //! the median with a lognormal spread of sigma 0.8 (from a tenth of a second to several), a tenth of the CPU time in the
 //! kernel, a head of 1 s, 10 ms to read a Makefile and as much to archive, and a tail of 4 s (link, symbols).
-//! Left out: directories that wait for others, directories of different sizes, the page cache and the disk, user and system
-//! time apart. Voluntary and involuntary switches and the use of the CPUs are the metrics sched.* of the run.
+//! Left out: directories that wait for others, directories of different sizes, programs that make runs while it reads a
+//! Makefile, the page cache and the disk. Voluntary and involuntary switches and the use of the CPUs are the metrics sched.*
+//! of the run.
 
 use super::{BuildError, Ends, Entry, MetricSpec, OptionKind, OptionSpec, Preset, Settings};
 use crate::build::{Builder, Code};
@@ -22,6 +28,8 @@ const ELAPSED: MetricSpec =
     MetricSpec::headline("elapsed", Unit::Seconds, Better::Lower, "from the start of make until its end");
 const CPU_TIME: MetricSpec =
     MetricSpec::headline("user_system", Unit::Seconds, Better::Lower, "user plus system time of make and all its jobs");
+const USER: MetricSpec = MetricSpec::headline("user", Unit::Seconds, Better::Lower, "the user time of these");
+const SYSTEM: MetricSpec = MetricSpec::headline("system", Unit::Seconds, Better::Lower, "the system time of these");
 
 pub(super) const ENTRY: Entry = Entry {
     id: "kernbench",
@@ -36,7 +44,7 @@ pub(super) const ENTRY: Entry = Entry {
         OptionSpec::number("jobs", 0, 1, 1_000_000, "jobs at a time; default: as load says").default(Preset::Unset),
         OptionSpec::number("objects", 2800, 1, 100_000, "objects to compile"),
     ],
-    metrics: &[ELAPSED, CPU_TIME],
+    metrics: &[ELAPSED, CPU_TIME, USER, SYSTEM],
     ends: Ends::Always,
     build,
 };
@@ -54,7 +62,7 @@ const RECIPE: Nanos = 10 * MSEC;
 /// User mode between two spells of page faults, and such a spell: a tenth of the time in the kernel.
 const STRETCH: Nanos = 4_500 * USEC;
 const FAULTS: Nanos = 500 * USEC;
-/// The shell, the driver and fixdep.
+/// The shell, the driver, fixdep and rm.
 const SMALL: Nanos = 2 * MSEC;
 
 // Registers.
@@ -65,7 +73,7 @@ const LEFT: u8 = 3;
 
 fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
     let mut builder = Builder::new(settings.name);
-    let metrics = [builder.metric(ELAPSED.decl(1)), builder.metric(CPU_TIME.decl(1))];
+    let metrics = [ELAPSED, CPU_TIME, USER, SYSTEM].map(|spec| builder.metric(spec.decl(1)));
     let jobs = jobs(settings);
     let tokens = jobs.map(|initial| builder.object("jobserver".to_string(), ObjectSpec::Semaphore { initial }));
     let job = job(&mut builder, tokens);
@@ -87,6 +95,10 @@ fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
     code.elapsed(COUNTER, BEGIN);
     code.op(Op::Sample { metric: metrics[0], reg: COUNTER });
     code.op(Op::Sample { metric: metrics[1], reg: LEFT });
+    code.op(Op::UserTime(COUNTER));
+    code.op(Op::Sample { metric: metrics[2], reg: COUNTER });
+    code.op(Op::SubReg { into: LEFT, from: COUNTER });
+    code.op(Op::Sample { metric: metrics[3], reg: LEFT });
     if settings.repeat {
         code.jump(again);
     } else {
@@ -114,7 +126,7 @@ fn jobs(settings: &Settings<'_>) -> Option<u32> {
 fn start(code: &mut Code, tokens: Option<u32>, program: ProgramId, count: u64) {
     code.repeat(COUNTER, count, |code| {
         take(code, tokens);
-        code.op(Op::Fork { program, kind: TaskKind::Process, into: CHILD });
+        code.op(Op::Fork { program, kind: TaskKind::Vfork, into: CHILD });
     });
 }
 
@@ -153,9 +165,11 @@ fn directory(builder: &mut Builder, tokens: Option<u32>, job: ProgramId, objects
 fn job(builder: &mut Builder, tokens: Option<u32>) -> ProgramId {
     let cc1 = worker(builder, "cc1", COMPILE);
     let assembler = worker(builder, "as", ASSEMBLE);
-    let mut fixdep = Code::default();
-    fixdep.op(Op::Run(Amount::Fixed(SMALL)));
-    let fixdep = builder.program("fixdep", fixdep);
+    let [fixdep, rm] = ["fixdep", "rm"].map(|name| {
+        let mut code = Code::default();
+        code.op(Op::Run(Amount::Fixed(SMALL)));
+        builder.program(name, code)
+    });
     let mut driver = Code::default();
     driver.op(Op::Run(Amount::Fixed(SMALL)));
     for program in [cc1, assembler] {
@@ -164,7 +178,7 @@ fn job(builder: &mut Builder, tokens: Option<u32>) -> ProgramId {
     let driver = builder.program("gcc", driver);
     let mut shell = Code::default();
     shell.op(Op::Run(Amount::Fixed(SMALL)));
-    for program in [driver, fixdep] {
+    for program in [driver, fixdep, rm] {
         command(builder, &mut shell, "sh", program);
     }
     give(&mut shell, tokens);
@@ -182,7 +196,7 @@ fn exec(builder: &mut Builder, name: &str, program: ProgramId) -> ProgramId {
 /// Forks, executes the program and waits for it.
 fn command(builder: &mut Builder, code: &mut Code, name: &str, program: ProgramId) {
     let program = exec(builder, name, program);
-    code.op(Op::Fork { program, kind: TaskKind::Process, into: CHILD });
+    code.op(Op::Fork { program, kind: TaskKind::Vfork, into: CHILD });
     code.op(Op::Reap);
 }
 

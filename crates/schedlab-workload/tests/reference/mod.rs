@@ -311,7 +311,7 @@ impl<'w> Machine<'w> {
                 Flow::Next
             }
             // Takes a moment, so that a program that only wakes others passes time.
-            Op::CpuTime(reg) => {
+            Op::CpuTime(reg) | Op::UserTime(reg) => {
                 self.tasks[id].regs[usize::from(reg)] = self.now as i64;
                 Flow::After(100)
             }

@@ -1,0 +1,218 @@
+//! The measured sections of system calls: in which parts of a call a preemption model honours a request to reschedule.
+//!
+//! A position is a share of the call's length, so its time follows from what the call costs on the machine:
+//!
+//! ```text
+//! position in work = work of the call * position in instructions / length in instructions
+//! ```
+//!
+//! - Without kernel preemption these parts are the check points, and the loops that look at the flag at every page of a page
+//!   table, under its lock.
+//! - With it they are everything outside the sections under a spinlock or with interrupts disabled. Interrupts are not held
+//!   back in the latter, which are shorter than 3 us.
+//! - With sleeping spinlocks they are everything: which locks do not sleep was not measured.
+
+use schedlab_policy::PreemptModel;
+use schedlab_spec::CallSections;
+
+use crate::machine::NS;
+
+/// A system call or fault whose sections were measured, as `calibrate --sections` names it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Call {
+    PipeRead,
+    PipeWrite,
+    SocketReceive,
+    SocketSend,
+    FutexWake,
+    FutexWait,
+    Fault,
+    FaultClear,
+    Fork,
+    Exec,
+    Exit,
+}
+
+const NAMES: [&str; 11] = [
+    "pipe-read",
+    "pipe-write",
+    "socket-receive",
+    "socket-send",
+    "futex-wake",
+    "futex-wait",
+    "fault",
+    "fault-clear",
+    "fork",
+    "exec",
+    "exit",
+];
+
+/// A part of a call in which a request is honoured, in shares of its length; a check point has no length.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Open {
+    begin: u32,
+    end: u32,
+}
+
+/// One is a share of 1.
+const SHARE_SHIFT: u32 = 24;
+
+/// The measured calls of a kernel, as its preemption model divides them.
+#[derive(Debug, Default)]
+pub struct Sections {
+    /// Their names and parts, by number less 1.
+    calls: Vec<(&'static str, Vec<Open>)>,
+    /// By call and size: the numbers, each with the most bytes to which it applies (0: nothing of the call matters under this
+    /// model).
+    numbers: [Vec<(u64, u8)>; NAMES.len()],
+}
+
+impl Sections {
+    /// The table of a machine under a model.
+    pub fn new(table: &[CallSections], model: PreemptModel) -> Self {
+        let mut found = Sections::default();
+        for (name, numbers) in NAMES.iter().zip(&mut found.numbers) {
+            let mut sizes: Vec<&CallSections> = table.iter().filter(|measured| measured.call == *name).collect();
+            sizes.sort_unstable_by_key(|measured| measured.kib);
+            for (place, measured) in sizes.iter().enumerate() {
+                let open =
+                    if model.is_preemptible() { outside_critical(measured, model) } else { points(measured, model) };
+                let mut number = 0;
+                if !open.is_empty() && found.calls.len() < usize::from(u8::MAX) {
+                    found.calls.push((name, open));
+                    number = found.calls.len() as u8;
+                }
+                // Half-way to the next size.
+                let most = sizes.get(place + 1).map_or(u64::MAX, |next| u64::from(measured.kib + next.kib) << 9);
+                numbers.push((most, number));
+            }
+        }
+        found
+    }
+
+    /// Whether a transfer of a pipe or socket has parts that matter.
+    pub fn any_transfer(&self) -> bool {
+        self.numbers[..=Call::SocketSend as usize].iter().flatten().any(|(_, number)| *number != 0)
+    }
+
+    /// The number of a call that works on so many bytes, which is that of the nearest size measured; 0: none.
+    #[inline]
+    pub fn number(&self, call: Call, bytes: u64) -> u8 {
+        let nearest = self.numbers[call as usize].iter().find(|(most, _)| bytes <= *most);
+        nearest.map_or(0, |(_, number)| *number)
+    }
+
+    /// The name of the call with a number.
+    pub fn name(&self, number: u8) -> Option<&'static str> {
+        Some(self.calls.get(usize::from(number.checked_sub(1)?))?.0)
+    }
+
+    /// The work until the call gets to a part in which a request is honoured, 0 in one; `None` if none follows.
+    pub fn until_open(&self, number: u8, total: u64, left: u64) -> Option<u64> {
+        let done = total.saturating_sub(left);
+        let at = |share: u32| ((u128::from(total) * u128::from(share)) >> SHARE_SHIFT) as u64;
+        let (_, open) = self.calls.get(usize::from(number.checked_sub(1)?))?;
+        // Times are whole ns, so a point is passed by the work of less than one.
+        let next = open.iter().find(|open| at(open.end) + NS > done)?;
+        Some(at(next.begin).saturating_sub(done)).filter(|until| *until < left)
+    }
+}
+
+/// The check points of a call without kernel preemption, and the loops over page tables.
+fn points(measured: &CallSections, model: PreemptModel) -> Vec<Open> {
+    let might_sleep: &[u32] = if model.has_might_resched() { &measured.might_sleep } else { &[] };
+    let points = measured.cond_resched.iter().chain(might_sleep).map(|point| (*point, *point));
+    let mut open: Vec<Open> =
+        points.chain(measured.page_table.iter().copied()).map(|span| shares(measured, span)).collect();
+    open.sort_unstable_by_key(|open| (open.begin, open.end));
+    open
+}
+
+/// The parts between critical sections; none if all of the call is preemptible.
+fn outside_critical(measured: &CallSections, model: PreemptModel) -> Vec<Open> {
+    let mut critical = [measured.spinlock.as_slice(), measured.irq_off.as_slice()].concat();
+    if model.has_sleeping_locks() || critical.is_empty() {
+        return Vec::new();
+    }
+    critical.sort_unstable();
+    let mut open = Vec::new();
+    let mut from = 0;
+    for (begin, end) in critical {
+        if begin > from {
+            open.push(shares(measured, (from, begin)));
+        }
+        from = from.max(end);
+    }
+    open.push(shares(measured, (from, measured.length)));
+    open
+}
+
+fn shares(measured: &CallSections, (begin, end): (u32, u32)) -> Open {
+    let length = u64::from(measured.length.max(1));
+    let share = |at: u32| ((u64::from(at.min(measured.length)) << SHARE_SHIFT) / length) as u32;
+    Open { begin: share(begin), end: share(end) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Vec<CallSections> {
+        let sections = CallSections {
+            call: "fork".into(),
+            kib: 4,
+            length: 1000,
+            cond_resched: vec![900],
+            might_sleep: vec![100, 950],
+            spinlock: vec![(200, 300), (250, 400)],
+            irq_off: vec![(500, 550)],
+            page_table: vec![(600, 700)],
+        };
+        vec![CallSections { kib: 64, cond_resched: vec![1], ..sections.clone() }, sections]
+    }
+
+    #[test]
+    fn requests_wait_for_the_next_part_that_honours_them() {
+        // Model, work done of 1000, work until a request is honoured.
+        let cases = [
+            (PreemptModel::None, 0, Some(600)),
+            (PreemptModel::None, 650, Some(0)),
+            (PreemptModel::None, 701, Some(199)),
+            (PreemptModel::None, 900, Some(0)),
+            (PreemptModel::None, 902, None),
+            (PreemptModel::Voluntary, 0, Some(100)),
+            (PreemptModel::Voluntary, 902, Some(48)),
+            (PreemptModel::Full, 0, Some(0)),
+            (PreemptModel::Full, 200, Some(0)),
+            (PreemptModel::Full, 202, Some(198)),
+            (PreemptModel::Lazy, 260, Some(140)),
+            (PreemptModel::Full, 510, Some(40)),
+            (PreemptModel::Full, 650, Some(0)),
+        ];
+        for (model, done, until) in cases {
+            let sections = Sections::new(&table(), model);
+            let number = sections.number(Call::Fork, 0);
+            let found = sections.until_open(number, 1000 * NS, (1000 - done) * NS);
+            // A share is rounded down, by less than a ns here.
+            let found = found.map(|work| work.div_ceil(NS));
+            assert_eq!(found, until, "{model:?} after {done}");
+        }
+    }
+
+    #[test]
+    fn a_call_has_the_sections_of_the_nearest_size() {
+        let sections = Sections::new(&table(), PreemptModel::None);
+        let first = sections.number(Call::Fork, 64 << 10);
+        for (bytes, same) in [(1 << 20, true), (35 << 10, true), (33 << 10, false), (0, false)] {
+            assert_eq!(sections.number(Call::Fork, bytes) == first, same, "{bytes}");
+        }
+        assert_eq!(sections.number(Call::Exec, 0), 0);
+    }
+
+    #[test]
+    fn where_a_model_makes_no_difference_a_call_has_no_number() {
+        for (model, any) in [(PreemptModel::Rt, false), (PreemptModel::Full, true), (PreemptModel::None, true)] {
+            assert_eq!(Sections::new(&table(), model).number(Call::Fork, 0) != 0, any, "{model:?}");
+        }
+    }
+}
