@@ -330,7 +330,7 @@ def test_an_axis_that_the_scenario_refuses(sweep: Sweep, tmp_path: Path, axis: s
     assert not Path("r").exists()
 
 
-SHIPPED = sorted((HERE.parents[1] / "sweeps").glob("*.toml"))
+SHIPPED = sorted((HERE.parents[1] / "sweeps").rglob("*.toml"))
 
 
 @pytest.mark.parametrize("file", SHIPPED, ids=lambda file: file.stem)

@@ -1,0 +1,124 @@
+"""The curves of docs/models/physics.md: what each mechanism does in its scenario, and does not do when it is off."""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import curves
+import same_cpu
+import schedlab
+from schedlab.cli import main
+
+pytest.importorskip("schedlab._engine", reason="the simulator is not built")
+
+ROOT = Path(__file__).parents[2]
+SCENARIOS = ROOT / "scenarios/physics"
+PIPE, ALONE, BESIDE = "pipe.round.p50", "alone.latency.p50", "beside.latency.p50"
+SHORT: dict[str, Any] = {"duration": "4ms", "warmup": "1ms"}
+FAR = {cpu: {"workload.pipe.task.far.cpus": cpu} for cpu in ("56", "1", "28")}
+IDLE = {time: {"workload.alone.interval": time, "workload.beside.interval": time} for time in ("20us", "10ms")}
+CONTENDERS = {count: {"workload.pipe.count": count, "workload.socket.count": count} for count in (1, 16)}
+
+ALL = """
+name = "all"
+duration = "4ms"
+seeds = 1
+machine.base = "xeon-2s28c-smt2"
+machine.caches.source = "test"
+machine.caches.l1 = { size = "32KiB", read = "40ns" }
+machine.caches.l2 = { size = "1MiB", read = "50ns" }
+machine.caches.llc = { size = "8MiB", read = "60ns" }
+machine.caches.memory = { read = "150ns" }
+workload = [{ use = "perf-pipe" }]
+variant = [
+    { name = "off", kernel = "6.12.107", physics = { OFF } },
+    { name = "on", kernel = "6.12.107", physics = { ON } },
+]
+metric = [{ of = "sched.switches" }]
+"""
+
+RISES = [
+    # scenario, variant, metric, overrides along the curve: each value is at least this many times the one before
+    ("lines", "lines", PIPE, list(FAR.values()), 1.1),
+    ("locks", "without", "pipe.pairs", list(CONTENDERS.values()), 8),
+    ("locks", "without", "socket.pairs", list(CONTENDERS.values()), 8),
+    ("idle-states", "menu", ALONE, list(IDLE.values()), 20),
+    ("idle-states", "teo", ALONE, list(IDLE.values()), 20),
+    ("idle-states", "no-core-idle", BESIDE, list(IDLE.values()), 20),
+]
+LEVEL = [
+    # the same, but the values differ by at most this factor
+    ("lines", "without", PIPE, list(FAR.values()), 1.05),
+    ("locks", "locks", "pipe.pairs", list(CONTENDERS.values()), 1.5),
+    ("idle-states", "menu", BESIDE, list(IDLE.values()), 1.2),
+]
+
+
+def _values(name: str, variant: str, metric: str, along: list[dict[str, Any]]) -> list[float]:
+    length = {"duration": "60ms"} if name == "idle-states" else SHORT
+    values = []
+    for overrides in along:
+        scenario = schedlab.load(SCENARIOS / f"{name}.toml", overrides={**length, **overrides})
+        values.append(float(schedlab.run(scenario, variant).metrics[metric]))
+    return values
+
+
+@pytest.mark.parametrize(("name", "variant", "metric", "along", "factor"), RISES)
+def test_what_a_mechanism_costs_grows(
+    name: str, variant: str, metric: str, along: list[dict[str, Any]], factor: float
+) -> None:
+    values = _values(name, variant, metric, along)
+    assert all(b >= factor * a for a, b in pairwise(values)), values
+
+
+@pytest.mark.parametrize(("name", "variant", "metric", "along", "factor"), LEVEL)
+def test_without_its_mechanism_or_beyond_its_limit_a_curve_is_level(
+    name: str, variant: str, metric: str, along: list[dict[str, Any]], factor: float
+) -> None:
+    values = _values(name, variant, metric, along)
+    assert max(values) <= factor * min(values), values
+
+
+def test_only_while_a_search_takes_time_do_two_wakers_choose_one_cpu() -> None:
+    def share(delay: str, variant: str) -> float:
+        overrides = {"duration": "10ms", "workload.second.task.waker.delay": delay}
+        return same_cpu.share(schedlab.load(SCENARIOS / "selection.toml", overrides=overrides), variant)
+
+    assert share("0us", "without") == 0
+    assert share("0us", "selection") > 0.5 > 0.1 > share("4us", "selection")
+
+
+def test_every_scenario_has_a_curve_whose_command_the_page_names(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (ROOT / "docs/models/physics.md").read_text(encoding="utf-8")
+    assert {file.stem for file in SCENARIOS.glob("*.toml")} == {*curves.NAMES}
+    assert [name for name in curves.NAMES if f"`tools/curves.py {name}`" not in page] == []
+    assert curves.main(["--short", "lines"]) == 0
+    head, _, *rows = capsys.readouterr().out.strip().splitlines()[2:]
+    assert head.startswith("| distance | pipe.round.p50: without | pipe.round.p50: lines |")
+    assert [row.split(" | ")[0] for row in rows] == ["| Xeon, same core", "| POWER9, other socket"]
+    assert all(float(cell) > 0 for row in rows for cell in row.strip("| ").split(" | ")[1:])
+    with pytest.raises(SystemExit):
+        curves.main(["lines", "linse"])
+    assert "there is no curve linse" in capsys.readouterr().err
+
+
+def test_ablate_names_every_mechanism_that_two_variants_differ_in(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (ROOT / "docs/models/physics.md").read_text(encoding="utf-8")
+    rows = page.split("| mechanism | key |")[1].split("\n\n")[0]
+    keys = re.findall(r"^\| [^|]+ \| `([a-z-]+)`", rows, re.MULTILINE)
+    assert len(keys) == 9
+    on, off = (", ".join(f"{key} = {value}" for key in keys) for value in ("true", "false"))
+    path = tmp_path / "all.toml"
+    path.write_text(ALL.replace("ON", on).replace("OFF", off), encoding="utf-8")
+    assert main(["ablate", str(path), "off", "on", "--seeds", "1", "--json", "-q"]) == 0
+    parts = json.loads(capsys.readouterr().out)["mechanisms"]
+    found = {part["name"]: (part["kind"], part["a"], part["b"]) for part in parts}
+    assert found == dict.fromkeys(keys, ("physics", "off", "on"))
