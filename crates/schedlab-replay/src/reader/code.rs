@@ -20,7 +20,7 @@ pub enum AfterYield {
     PicksAgainLater,
 }
 
-/// An interrupt within this time may have come before the switch of a yield.
+/// An interrupt within this time of a yield's last record, or of the switch, may have come between the two.
 const SOON: Nanos = 50 * USEC;
 
 /// Records that are emitted from timer interrupts with the same locks each time.
@@ -89,7 +89,8 @@ impl Reader {
     }
 
     /// What follows a yield: `schedule()`, at once, which begins with a charge. An interrupt came before it if no probe shows that charge;
-    /// without such probes, if it comes sooner than the switch of any other yield, or finds preemption disabled.
+    /// without such probes, if it comes sooner than the switch of any other yield, or finds preemption disabled and comes soon or
+    /// right before the switch: a host may stop the CPU between the two for long.
     pub(super) fn after_yield(&mut self, entry: &Entry, pid: Pid, ahead: &Window<'_>) -> AfterYield {
         let shows = |next: &&Entry| next.kind().is_some() || next.in_task() && !next.is_inside();
         let mut own = ahead.look(LookAhead::TaskCode).filter(|next| next.cpu == entry.cpu).filter(shows).peekable();
@@ -110,7 +111,12 @@ impl Reader {
         let before = !alone
             && match ahead.shows_charges() {
                 true => !charged_in_task(entry.cpu, ahead),
-                false => sooner() || passed < SOON && self.interrupts_atomic(next),
+                false => {
+                    let right_before =
+                        || switches_after_interrupt(entry.cpu, ahead).is_some_and(|passed| passed < SOON);
+                    sooner()
+                        || self.interrupts_atomic(next) && (quiet_before(next, entry, ahead) < SOON || right_before())
+                }
             };
         // After an interrupt `schedule()` may charge the task again.
         let charges = |next: &Entry| matches!(next.kind(), Some(Kind::Runtime { pid: of, .. }) if of == pid);
@@ -135,6 +141,29 @@ impl Reader {
             *least = depth.min(*least);
         }
     }
+}
+
+/// How long before an interrupt the CPU's last record was, that of a charge or a probe in it.
+fn quiet_before(interrupt: &Entry, charge: &Entry, ahead: &Window<'_>) -> Nanos {
+    let own = ahead.look(LookAhead::TaskCode).filter(|next| next.cpu == charge.cpu);
+    let last = own.take_while(|next| next.is_inside()).last().map_or(charge.time, |last| last.time);
+    interrupt.time.saturating_sub(last)
+}
+
+/// How long after the last record of an interrupt the CPU switches, if it switches next.
+fn switches_after_interrupt(cpu: CpuId, ahead: &Window<'_>) -> Option<Nanos> {
+    let mut interrupted = None;
+    for next in ahead.look(LookAhead::TaskCode).filter(|next| next.cpu == cpu) {
+        match next.kind() {
+            _ if !next.in_task() => interrupted = Some(next.time),
+            Some(Kind::Switch { .. }) => return interrupted.map(|last| next.time.saturating_sub(last)),
+            Some(Kind::Runtime { .. }) => {}
+            Some(_) => return None,
+            None if next.is_inside() => {}
+            None => return None,
+        }
+    }
+    None
 }
 
 /// Whether code of the running task began to charge it before the next interrupt.

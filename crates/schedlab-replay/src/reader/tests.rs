@@ -69,6 +69,34 @@ fn a_yield_picks_before_an_interrupt_only_if_it_charges_before_it() {
     check("5.10.262", &[YIELD, LATE_TICK, SWITCHES], &["charge 1", "yield cpu0", "charge 1", "tick", "switch 1 to 3"]);
 }
 
+const EARLIER_TICK: &str = "a-1 [000] d.h1. 0.002000: sched_stat_runtime: comm=a pid=1 runtime=1000000 [ns]\n";
+const YIELD_73: &str = "
+    a-1 [000] ..... 0.004000: sys_sched_yield()
+    a-1 [000] d..1. 0.004002: sched_stat_runtime: comm=a pid=1 runtime=3900000 [ns]
+";
+const ATOMIC_TICK: &str = "a-1 [000] d.h2. 0.009001: sched_stat_runtime: comm=a pid=1 runtime=5000000 [ns]\n";
+const TO_C_AT_ONCE: &str = "a-1 [000] d..2. 0.009020: sched_switch: prev_comm=a prev_pid=1 prev_prio=120 prev_state=R ==> next_comm=c next_pid=3 next_prio=120\n";
+
+/// Without that charge (6.12 and later skip it) an interrupt that finds preemption disabled, right before the switch, comes before the
+/// pick. If preemption was enabled, or the switch comes later or after other work of the task, the task was picked again.
+#[test]
+fn a_late_interrupt_comes_before_the_pick_of_a_yield_if_preemption_is_disabled_and_the_switch_follows() {
+    let late = TO_C_AT_ONCE.replace("0.009020", "0.009200");
+    let preemptible = ATOMIC_TICK.replace("d.h2.", "d.h1.");
+    let call = "a-1 [000] ..... 0.009010: sys_getppid()\n";
+    let [again, not_again] = [true, false];
+    for (records, picked) in [
+        (&[EARLIER_TICK, YIELD_73, ATOMIC_TICK, TO_C_AT_ONCE][..], not_again),
+        (&[EARLIER_TICK, YIELD_73, ATOMIC_TICK, &late], again),
+        (&[EARLIER_TICK, YIELD_73, &preemptible, TO_C_AT_ONCE], again),
+        (&[EARLIER_TICK, YIELD_73, ATOMIC_TICK, call, TO_C_AT_ONCE], again),
+    ] {
+        let read = read("6.12.107", records);
+        let repicks = read.iter().any(|operation| matches!(operation, Operation::Repick { .. }));
+        assert_eq!(repicks, picked, "{records:?}: {read:?}");
+    }
+}
+
 fn wakeup_of(operations: &[Operation], pid: i32) -> Flag {
     let found = operations.iter().find_map(|operation| match operation {
         Operation::Wakeup(wakeup) if wakeup.pid == pid => Some(wakeup.flag),
