@@ -46,6 +46,22 @@ pub struct CpuAverages {
     pub period_contrib: u32,
 }
 
+impl CpuAverages {
+    /// `last_update_time`, where a trace shows it only by the position in the segment: a queue of a CPU begins at 0, so that
+    ///
+    /// ```text
+    /// period_contrib = last_update_time / 1024 mod 1024
+    /// ```
+    ///
+    /// and the last update is the latest time up to `now` of which that is true.
+    #[must_use]
+    pub fn last_update_time(&self, now: Nanos) -> Nanos {
+        let units = now >> 10;
+        let since = units.wrapping_sub(u64::from(self.period_contrib)) % 1024;
+        units.saturating_sub(since) << 10
+    }
+}
+
 impl LoadState {
     pub(super) fn write_to(self, avg: &mut SchedAvg) {
         (avg.load_avg, avg.load_sum) = (self.load_avg, self.load_sum);
@@ -81,5 +97,20 @@ pub struct Contribution {
 impl TaskState {
     pub(super) fn write_to(self, se: &mut Entity) {
         (se.vruntime, se.deadline, se.vlag, se.slice) = (self.vruntime, self.deadline, self.vlag, self.slice);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_update_of_a_cpus_queue_follows_from_its_position_in_the_segment() {
+        for (last, age) in [(0, 0), (1023, 1), (1024, 1023), (3_682_266, 27), (3_682_266, 1023)] {
+            let averages =
+                |period_contrib| CpuAverages { load_avg: 0, runnable_avg: 0, util_avg: 0, util_est: 0, period_contrib };
+            let now = ((last + age) << 10) + 700;
+            assert_eq!(averages((last % 1024) as u32).last_update_time(now), last << 10, "{last} {age}");
+        }
     }
 }

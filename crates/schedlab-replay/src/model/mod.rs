@@ -115,7 +115,7 @@ struct Cpu {
     zero_taken: bool,
     /// It was taken from the trace before.
     zero_was_taken: bool,
-    /// The averages of its own queue as a probe showed them at their last change, and the CPU's clock then.
+    /// The averages of its own queue as a probe showed them, and up to when they are accounted.
     averages: Option<(CpuAverages, Nanos)>,
     /// State before and after the last charge, until a probe shows the kernel's.
     charge: Option<(state::Snapshot, state::Snapshot)>,
@@ -190,7 +190,8 @@ impl Model {
                 self.fair.restore().cpu_averages(cpu, averages, until);
             }
             Operation::CpuAverages { cpu, averages, until: None, .. } => {
-                self.cpus[cpu.index()].averages = Some((averages, self.clock_now(cpu)));
+                let until = averages.last_update_time(self.clock_now(cpu));
+                self.cpus[cpu.index()].averages = Some((averages, until));
             }
             Operation::SelectTaskRq(_)
             | Operation::SchedBalanceRq(_)
