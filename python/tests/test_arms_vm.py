@@ -18,7 +18,7 @@ from schedlab.arms import accelerator, doctor, guest, images, topology
 from schedlab.arms.vm import VmArm
 from schedlab.engine import Engine
 from schedlab.errors import ArmError, InputError, RunError, UnsafeError
-from schedlab.guests import debian, identity
+from schedlab.guests import debian, identity, kernels
 from schedlab.guests.digests import digest
 from schedlab.guests.emulation import COUNTED, EMULATED
 from schedlab.judging import compare_variants
@@ -326,6 +326,24 @@ def test_an_image_that_nobody_identified_says_so(here: Path) -> None:
 def test_of_several_images_the_newest(here: Path) -> None:
     assert images.for_row(Engine(fake_engine), "6.1").source.endswith(" 6.1.192-1")
     assert images.for_row(Engine(fake_engine), "6.12").source.endswith(" 6.12.107-1")
+
+
+def test_a_sublevel_means_the_image_of_that_sublevel(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, said = Engine(fake_engine), list[str]()
+    assert images.for_row(engine, "6.1.7").source.endswith(" 6.1.7-1")
+    doctor.fetch(engine, "6.1.7", said.append)
+    assert said[0].startswith("6.1.7 (row 6.1): linux-image-6.1.7-cloud-amd64 6.1.7-1, sha256 ")
+    fetched = kernels.Kernel(here / "vmlinuz", "0", "linux-image-6.12.117-cloud-amd64 6.12.117-1")
+    monkeypatch.setattr(kernels, "find", lambda name: {"6.12.117": fetched}[name])
+    assert images.for_row(engine, "6.12.117") is fetched, "not the image of 6.12.107 in the cache"
+
+
+def test_a_sublevel_without_an_image_is_refused(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(here / "bin"))
+    with pytest.raises(ArmError, match=r"there is no kernel image of 6\.1\.19 \(apt-get is not installed") as e:
+        images.for_row(Engine(fake_engine), "6.1.19")
+    row = "6.1 asks for any image of the row that has the rules of 6.1.19"
+    assert e.value.hint == f"images of 6.1: 6.1.7-1, 6.1.192-1; {row}"
 
 
 def test_a_torn_report_is_an_error(tmp_path: Path) -> None:

@@ -241,6 +241,8 @@ def restore(root: Path = Path("/")) -> list[str]:
 
 
 def fetch(engine: Engine, row: str, tell: Callable[[str], None]) -> None:
-    """Download the image of a row into the cache."""
+    """Download the image of a row, or of a sublevel, into the cache."""
     kernel = images.for_row(engine, row)
-    tell(f"{row}: {kernel.source}, sha256 {kernel.sha256}, {kernel.image}")
+    known = engine.row_of(row)
+    judged = f" (row {known})" if known and known != row else ""
+    tell(f"{row}{judged}: {kernel.source}, sha256 {kernel.sha256}, {kernel.image}")

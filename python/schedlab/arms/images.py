@@ -1,4 +1,4 @@
-"""Selects the image for a version row: the release that the row models, or Debian's newest of that series."""
+"""Selects a kernel image: of a row (the release that it models, or Debian's newest of its series), or of a sublevel."""
 
 from __future__ import annotations
 
@@ -11,8 +11,13 @@ from schedlab.guests.kernels import Kernel
 
 
 def for_row(engine: Engine, row: str) -> Kernel:
-    """An image whose release belongs to `row`, by its name or an alias; downloaded once and kept."""
-    row = engine.row_of(row) or row
+    """An image whose release belongs to `row`, by its name or an alias; downloaded once and kept.
+
+    A sublevel that is no row's name (`6.12.117`) means the image of that sublevel alone.
+    """
+    named, row = row, engine.row_of(row) or row
+    if re.fullmatch(r"\d+\.\d+\.\d+", named) and named != row:
+        return _of_sublevel(named, row)
     if kept := _kept(engine, row) or _identified(row):
         return kept
     series = ".".join(row.split(".")[:2])
@@ -57,12 +62,32 @@ def row_words(engine: Engine, kernel: Kernel, row: str) -> str | None:
     return known.words() if known else "not identified: schedlab identify says whether the row fits"
 
 
+def _of_sublevel(sublevel: str, row: str) -> Kernel:
+    """The image of one release, from the cache or the archive."""
+    same = re.compile(rf"{re.escape(sublevel)}(?!\d)")
+    for package in debian.cached():
+        if same.match(package.version):
+            return _kernel(package)
+    try:
+        return kernels.find(sublevel)
+    except UnsafeError:
+        raise
+    except SchedlabError as e:
+        series = ".".join(sublevel.split(".")[:2])
+        have = sorted({v for v in available() if re.match(rf"{re.escape(series)}(?!\d)", v)}, key=_numbers)
+        there = f"images of {series}: {', '.join(have)}" if have else f"there is no image of {series}"
+        raise ArmError(
+            f"there is no kernel image of {sublevel} ({e.message})",
+            hint=f"{there}; {row} asks for any image of the row that has the rules of {sublevel}",
+        ) from None
+
+
 def _identified(row: str) -> Kernel | None:
     """One from the cache that `schedlab identify` found to be of that row."""
     for package in debian.cached():
         known = identity.find(package.sha256)
         if known and row in known.rows:
-            return Kernel(package.image, package.sha256, f"{package.name} {package.version}")
+            return _kernel(package)
     return None
 
 
@@ -72,7 +97,11 @@ def _kept(engine: Engine, row: str) -> Kernel | None:
     if not fits:
         return None
     best = max(fits, key=lambda p: (p.version.startswith(f"{row}-"), _numbers(p.version)))
-    return Kernel(best.image, best.sha256, f"{best.name} {best.version}")
+    return _kernel(best)
+
+
+def _kernel(package: debian.Package) -> Kernel:
+    return Kernel(package.image, package.sha256, f"{package.name} {package.version}")
 
 
 def _numbers(version: str) -> list[int]:
