@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from collections.abc import Callable
@@ -17,6 +18,7 @@ import traces
 from schedlab import upgrades
 from schedlab.cli import identify, main
 from schedlab.engine import Engine, native_engine
+from schedlab.errors import RunError
 from schedlab.guests import identity, kernels
 from schedlab.guests.kernels import Kernel
 from schedlab.record import Order, Recording
@@ -74,6 +76,7 @@ def test_no_row_is_named_where_most_decisions_stay_unexplained() -> None:
             "unexplained": {"picks": unexplained, "preemptions": unexplained},
             "state": events,
             "vruntime": {"equal": 0, "compared": 0},
+            "trace": {"kernel": None, "records": 3, "span_ns": 5_000_000},
         }
 
     judged_little, judged_wrongly = report("6.8", 40, 40, 560), report("6.1", 78, 600, 0)
@@ -81,6 +84,107 @@ def test_no_row_is_named_where_most_decisions_stay_unexplained() -> None:
     assert rendered.named(ranked) == []
     assert rendered.document(ranked)["fits"] == []
     assert [r["row"] for r in rendered.named([report("6.8", 300, 400, 200)])] == ["6.8"]
+    assert rendered.named([report("6.8", 0, 0, 0)]) == [], "nothing was judged"
+
+
+def text_of(trace: Path) -> str:
+    return gzip.decompress(trace.read_bytes()).decode()
+
+
+def only(text: str, *events: str) -> str:
+    """The header, and the records of these events."""
+    kept = [line for line in text.splitlines() if line.startswith("#") or any(f" {e}: " in line for e in events)]
+    return "\n".join(kept) + "\n"
+
+
+NICED = CORPUS / "7.3.4-1cpu-niced.ftrace.gz"
+KERNEL = "7.3.4+deb13-cloud-amd64"
+ANSWERS = [
+    # what becomes of a trace of 7.3.4, the first line of the answer, its second line
+    (
+        lambda text: text.replace(KERNEL, "8.1.0-x"),
+        r"row 7\.3 fits best",
+        r"8\.1\.0-x has no row of its own; it decides as 7\.3",
+    ),
+    (
+        lambda text: text[:60_000].rpartition("\n")[0],
+        r"no row can be named: 3\d\d records in 0\.0\d\d s show no",
+        "to do: ",
+    ),
+    (lambda text: only(text), "no row can be named: 0 records in 0\\.000 s show no decision", "to do: "),
+    (
+        lambda text: only(text, "sched_switch", "sched_wakeup"),
+        r"no row can be named: the best, \S+, decides",
+        "to do: ",
+    ),
+    (lambda text: re.sub("(?m)^#.*\n", "", text), r"rows? [0-9., ]+ fit", "to do: .*`schedlab record`"),
+]
+
+
+@pytest.mark.parametrize(("change", "first", "second"), ANSWERS)
+def test_a_trace_that_cannot_be_judged_says_what_to_do(
+    cli: Cli, tmp_path: Path, change: Callable[[str], str], first: str, second: str
+) -> None:
+    trace = tmp_path / "t.ftrace"
+    trace.write_text(change(text_of(NICED)))
+    code, out, err = cli("identify", str(trace))
+    lines = " ".join(out.split("\n\n")[0].split())
+    assert (code, err) == (0, "")
+    assert re.match(f"{first}.*{second}", lines), lines
+
+
+def refused(what: str, folder: Path) -> str:
+    """The name of something that is neither a trace nor a kernel."""
+    path = folder / what
+    match what:
+        case "folder":
+            path.mkdir()
+        case "cut.ftrace.gz":
+            path.write_bytes(NICED.read_bytes()[:20_000])
+        case "empty":
+            path.touch()
+        case "hello.json":
+            path.write_text('{"traceEvents": []}')
+        case "noise":
+            path.write_bytes(bytes(range(251)) * 40)
+    return str(path) if what else ""
+
+
+@pytest.mark.parametrize(
+    ("what", "message", "hint"),
+    [
+        ("folder", "this is a directory", "give a trace, an image of a kernel, or a version such as 6.12"),
+        ("cut.ftrace.gz", "the file ends inside the compressed stream", "record again"),
+        ("empty", "the file is empty", "known: .ftrace"),
+        ("hello.json", "expected 'task-pid [cpu] time: event: fields'", "it is no trace; known: .ftrace"),
+        ("noise", "expected 'task-pid [cpu] time: event: fields'", "it is no trace; known: .ftrace"),
+        ("gone.ftrace", "no such file", "give a trace"),
+        ("", "no kernel and no trace is named", "give a trace"),
+    ],
+)
+def test_what_is_neither_a_trace_nor_a_kernel_is_refused(
+    cli: Cli, tmp_path: Path, what: str, message: str, hint: str
+) -> None:
+    code, out, err = cli("identify", refused(what, tmp_path))
+    assert (code, out) == (2, "")
+    assert message in err
+    assert hint in " ".join(err.split())
+
+
+def test_a_kernel_image_is_known_by_its_content(cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The names of Debian's images (`vmlinuz-6.1.0-56-cloud-amd64`) look as if they had a suffix."""
+    image = tmp_path / "vmlinuz-6.1.0-56-cloud-amd64"
+    image.write_bytes(bytes(0x202) + b"HdrS" + bytes(100))
+    orders: list[Order] = []
+
+    def recorded(order: Order, engine: Engine, tell: object) -> Recording:
+        orders.append(order)
+        raise RunError("no guest here")
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(identify, "record", recorded)
+    assert cli("identify", str(image))[0] == 3
+    assert [order.kernel for order in orders] == [str(image)]
 
 
 def test_a_kernel_is_recorded_first_and_the_answer_is_kept(

@@ -63,7 +63,11 @@ impl TraceError {
             Fault::UnknownFormat(_) => {
                 Some("known: .ftrace .txt (text, also with .gz), .pftrace (Perfetto), .dat (trace-cmd), .data (perf)")
             }
-            Fault::Io(_) | Fault::Malformed(_) => None,
+            Fault::Malformed(_) => Some(concat!(
+                "the file is damaged there, or it is no trace; known: .ftrace .txt (text of ftrace, trace-cmd report or ",
+                "perf script, also with .gz), .pftrace (Perfetto), .dat (trace-cmd), .data (perf)"
+            )),
+            Fault::Io(_) => None,
         }
     }
 }

@@ -17,7 +17,8 @@ from schedlab.record import Order, identifying, record
 from schedlab.render.identity import share
 
 TRACES = (".ftrace", ".dat", ".data", ".txt", ".json", ".perfetto-trace", ".pb")
-"""The suffixes of traces, before `.gz`."""
+"""The suffixes of traces, before `.gz`: a name that ends in one is no kernel's."""
+GIVE = "give a trace, an image of a kernel, or a version such as 6.12"
 LIMIT_S = 900.0
 """For the boot and a load of some five seconds in an emulated guest."""
 
@@ -25,25 +26,32 @@ LIMIT_S = 900.0
 def execute(options: Options, console: Console, engine: Engine | None) -> int:
     """Exit code 0, however well the best row fits."""
     engine = engine or native_engine()
-    if Path(options.source).suffix and Path(options.source).is_file():
-        return _identify(str(options.source), options, console, engine)
-    if _looks_like_a_trace(str(options.source)):
-        hint = "give a trace, an image of a kernel, or a version such as 6.12"
-        raise InputError(f"no such file: {options.source}", hint=hint)
+    source = str(options.source)
+    if _is_trace(source):
+        return _identify(source, options, console, engine)
     with tempfile.TemporaryDirectory(prefix="schedlab-identify-") as folder:
         trace = Path(folder) / "load.ftrace.gz"
-        key = _key(str(options.source))
+        key = _key(source)
         record(
-            Order(str(options.source), (identifying.load(),), trace, records=identifying.RECORDS, time_limit_s=LIMIT_S),
+            Order(source, (identifying.load(),), trace, records=identifying.RECORDS, time_limit_s=LIMIT_S),
             engine,
             console.detail,
         )
         return _identify(str(trace), options, console, engine, key)
 
 
-def _looks_like_a_trace(source: str) -> bool:
-    """Whether the name has the suffix of a trace, so that it cannot be a kernel's."""
-    return source.removesuffix(".gz").endswith(TRACES)
+def _is_trace(source: str) -> bool:
+    """Whether `source` is a trace: any file that is no kernel image. What it holds is the reader's to judge."""
+    if not source:
+        raise InputError("no kernel and no trace is named", hint=GIVE)
+    path = Path(source)
+    if path.is_dir():
+        raise InputError("this is a directory", file=source, hint=GIVE)
+    if path.is_file():
+        return not kernels.is_image(path)
+    if source.removesuffix(".gz").endswith(TRACES):
+        raise InputError(f"no such file: {source}", hint=GIVE)
+    return False
 
 
 def _key(source: str) -> str:

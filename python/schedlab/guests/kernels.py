@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from schedlab.errors import InputError
+from schedlab.errors import InputError, reason
 from schedlab.guests import debian
 from schedlab.guests.digests import digest
 
 RUNNING = "running"
+BOOT_HEADER = slice(0x202, 0x206)
+"""Where the boot protocol of x86 has its magic number (Documentation/arch/x86/boot.rst)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,16 @@ def find(name: str) -> Kernel:
         return image(name)
     package = debian.kernel(name)
     return Kernel(package.image, package.sha256, f"{package.name} {package.version}")
+
+
+def is_image(path: Path) -> bool:
+    """Whether a file begins as what QEMU boots: Linux's boot header on x86, or an ELF file (`vmlinux`)."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(BOOT_HEADER.stop)
+    except OSError as e:
+        raise InputError(f"cannot read the file: {reason(e)}", file=str(path)) from None
+    return start[BOOT_HEADER] == b"HdrS" or start.startswith(b"\x7fELF")
 
 
 def image(name: str) -> Kernel:

@@ -10,6 +10,7 @@ from schedlab.render.agreement import matrix
 
 IDENTITY_SCHEMA = "schedlab.identity/1"
 
+SIDES = ("picks", "preemptions")
 NAMED_FROM = 0.5
 """A row is named only if it decides at least this share of the picks, and of the preemptions, as the kernel did."""
 
@@ -22,17 +23,18 @@ def document(ranked: Sequence[Report]) -> dict[str, Any]:
 
 
 def text(source: str, ranked: Sequence[Report]) -> str:
-    """The answer, then where the best row departs from the kernel and where the next one does, then every row."""
-    best = _best(ranked)
+    """The answer and what to do about it, where the best row and the next one depart from the kernel, and every row."""
+    best = best_of(ranked)
     others = [r for r in ranked if r not in best]
-    lines = [_answer(best) if named(ranked) else _no_answer(ranked), departure(best[0])]
-    lines += [departure(others[0])] if others else []
+    lines = [_answer(best) if named(ranked) else _no_answer(ranked), *_advice(ranked)]
+    if _judged(ranked[0]):
+        lines += [departure(r) for r in (best[0], *others[:1])]
     return "\n".join([*lines, "", matrix(source, ranked)])
 
 
 def known(ranked: Sequence[Report]) -> Identity:
     """The answer about the kernel that is stored for the arms."""
-    best = _best(ranked)
+    best = best_of(ranked)
     return Identity(tuple(str(r["row"]) for r in best), f"{agreement(best[0])}, on one CPU")
 
 
@@ -48,8 +50,13 @@ def agreement(r: Report) -> str:
 
 def named(ranked: Sequence[Report]) -> list[Report]:
     """The first row and those that fit as well, if they explain enough of the kernel to be named."""
-    enough = all(share(ranked[0], side) >= NAMED_FROM for side in ("picks", "preemptions"))
-    return _best(ranked) if enough else []
+    enough = all(share(ranked[0], side) >= NAMED_FROM for side in SIDES)
+    return best_of(ranked) if enough and _judged(ranked[0]) else []
+
+
+def _judged(r: Report) -> int:
+    """How many decisions were judged, or could not be explained."""
+    return sum(int(r[side]["decisions"]) + int(r["unexplained"][side]) for side in SIDES)
 
 
 def share(report: Report, side: str) -> float:
@@ -60,15 +67,35 @@ def share(report: Report, side: str) -> float:
 
 def _no_answer(ranked: Sequence[Report]) -> str:
     best = ranked[0]
+    if not _judged(best):
+        t = best["trace"]
+        return (
+            f"no row can be named: {t['records']:,} records in {t['span_ns'] / 1e9:.3f} s show no decision that can be "
+            "judged (the first 10 ms do not count, and a pick needs two tasks that compete for a CPU)"
+        )
     judged, asked = (best["picks"][key] for key in ("agreed", "decisions"))
     unexplained = best["unexplained"]["picks"]
     return (
         f"no row can be named: the best, {best['row']}, decides {judged:,} of {asked + unexplained:,} picks alike; "
-        "the trace lacks what the rows need to judge more (record with probes), or no row is this kernel's"
+        "the trace lacks what the rows need to judge more, or no row is this kernel's"
     )
 
 
-def _best(ranked: Sequence[Report]) -> list[Report]:
+def _advice(ranked: Sequence[Report]) -> list[str]:
+    """What to do where the answer is none, or not certain, or about a kernel that has no row."""
+    best, release = ranked[0], ranked[0]["trace"]["kernel"]
+    if best.get("missing") or not named(ranked):
+        return ["to do: identify the image, or a trace of `schedlab record`, which writes all that the rows need"]
+    if not release or best["recorded_row"]:
+        return []
+    if departs(best):
+        return [
+            f"{release} has no row of its own; where {best['row']} departs from it: docs/guides/add-a-kernel-row.md"
+        ]
+    return [f"{release} has no row of its own; it decides as {best['row']} does: `--kernel {best['row']}`"]
+
+
+def best_of(ranked: Sequence[Report]) -> list[Report]:
     """The first row and those that fit as well as it does."""
     return [r for r in ranked if _numbers(r) == _numbers(ranked[0])]
 
@@ -83,6 +110,11 @@ def _answer(best: Sequence[Report]) -> str:
     if len(best) > 1:
         return f"rows {names} fit equally well: this load does not distinguish them"
     return f"row {names} fits best"
+
+
+def departs(r: Report) -> bool:
+    """Whether any decision or number of the trace is another under the row."""
+    return bool(r["disagreements"] or r["state"]["first"] or r["vruntime"]["first"] or any(r["unexplained"].values()))
 
 
 def departure(r: Report) -> str:
