@@ -17,11 +17,16 @@ BALANCES = (
     "| trace | row | same source and tasks | same source | newidle | idle | busy | quiet | not judged "
     "| baseline: one task from the busiest CPU |"
 )
+ROWS = (
+    "| row | contested picks, one CPU | preemptions | state "
+    "| contested picks, several CPUs | preemptions | state | recordings |"
+)
 HEAD = "| trace | row | contested picks | preemptions | unjudged | state equal to the ns |"
 
 
 def main(arguments: list[str]) -> int:
-    """`--placements` prints the CPUs selected and `--balances` the passes, as docs/models/placement.md shows them."""
+    """`--placements` prints the CPUs selected and `--balances` the passes, as docs/models/placement.md shows them;
+    `--rows` prints one line for each row over all of its traces."""
     engine = native_engine()
     paths = [word for word in arguments if not word.startswith("--")]
     traces = [Path(path) for path in paths] or sorted(CORPUS.glob("*.ftrace.gz"))
@@ -33,9 +38,37 @@ def main(arguments: list[str]) -> int:
         found = sorted(filter(None, (balances(path, engine) for path in traces)))
         print("\n".join([BALANCES, "|---" * 10 + "|", *(text for _, text in found)]))
         return 0
+    if "--rows" in arguments:
+        print("\n".join([ROWS, "|---" * 8 + "|", *by_row(traces, engine)]))
+        return 0
     rows = sorted(row(path, engine) for path in traces)
     print("\n".join([HEAD, "|---|---|---|---|---|---|", *(text for _, text in rows)]))
     return 0
+
+
+def by_row(traces: list[Path], engine: Engine) -> list[str]:
+    """Each row over all traces of its kernels, the worst of its shares first; unexplained decisions do not agree."""
+    sums: dict[str, dict[bool, list[list[int]]]] = {v["id"]: {} for v in engine.listing("kernels")}
+    for path in traces:
+        (r,) = engine.replay(str(path), first=0)
+        several = r["trace"]["cpus"] > 1
+        parts = sums[r["row"]].setdefault(several, [[0, 0], [0, 0], [0, 0], [0, 0]])
+        steps, shown = r["vruntime"], r["state"]["events"]
+        pairs = [
+            (r[side]["agreed"], r[side]["decisions"] + r["unexplained"][side]) for side in ("picks", "preemptions")
+        ]
+        pairs += [(shown["agreed"] + steps["equal"], shown["decisions"] + steps["compared"]), (1, 1)]
+        for total, (agreed, decisions) in zip(parts, pairs, strict=True):
+            total[0] += agreed
+            total[1] += decisions
+    lines = []
+    for name, kinds in sums.items():
+        found = [kinds.get(several, [[0, 0]] * 4) for several in (False, True)]
+        shares = [a / n for parts in found for a, n in parts[:2] if n]
+        cells = [f"{a:,} of {n:,}" if n else "not recorded" for parts in found for a, n in parts[:3]]
+        counts = " and ".join(str(parts[3][1]) for parts in found)
+        lines.append((min(shares, default=0.0), f"| {name} | {' | '.join(cells)} | {counts} |"))
+    return [text for _, text in sorted(lines, key=lambda line: line[0])]
 
 
 def row(path: Path, engine: Engine) -> tuple[tuple[float, str], str]:

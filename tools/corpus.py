@@ -1,7 +1,8 @@
-"""Records the traces that replay is tested on: `corpus.py [NAME...]` makes those named, by default those missing.
+"""Records the traces that replay is tested on: `corpus.py [KERNEL=FILE...] [NAME...]` makes those named or missing.
 
 A trace is a workload on a kernel with so many CPUs, cut to about 3,000 decisions. Needs QEMU, and the archive for a
-kernel that is not in the cache yet; no test runs this.
+kernel that is not in the cache yet; no test runs this. `6.8.1=bzImage` names the image of a kernel that the archive
+does not have.
 """
 
 from __future__ import annotations
@@ -98,27 +99,37 @@ OURS = re.compile(
 )
 """What a trace of the running kernel may name: its workload and the kernel's threads."""
 
-TRACES = [
-    Trace(kernel, cpus, workload) for kernel in KERNELS for cpus in (1, 2, 4) for workload in (*WORKLOADS, *SESSIONS)
-]
-SEEDS = [Trace(kernel, 2, f"{SEEDED}{seed}") for kernel in KERNELS for seed in (101, 102)]
-MANY_CPUS = [
-    *(Trace(kernel, 8, workload) for kernel in KERNELS for workload in ("mix", "batch-wake")),
-    *(Trace(kernel, 16, "mix-twice") for kernel in KERNELS),
-]
-"""Those with the arrangement of ARRANGEMENTS. Both lists are made only if named."""
+SEED_NUMBERS = (101, 102)
 
 
-def main(patterns: list[str]) -> int:
+def missing(kernels: tuple[str, ...]) -> list[Trace]:
+    """What `corpus.py` makes unless told otherwise, if it is not there."""
+    return [Trace(k, cpus, load) for k in kernels for cpus in (1, 2, 4) for load in (*WORKLOADS, *SESSIONS)]
+
+
+def if_named(kernels: tuple[str, ...]) -> list[Trace]:
+    """What is made only if named: loads from a seed, and guests with the arrangement of ARRANGEMENTS."""
+    seeds = [Trace(k, cpus, f"{SEEDED}{seed}") for k in kernels for cpus in (1, 2, 4) for seed in SEED_NUMBERS]
+    return [
+        *seeds,
+        *(Trace(k, 8, load) for k in kernels for load in ("mix", "batch-wake")),
+        *(Trace(k, 16, "mix-twice") for k in kernels),
+    ]
+
+
+def main(words: list[str]) -> int:
     engine = native_engine()
-    named = [t for t in (*TRACES, *SEEDS, *MANY_CPUS) if any(fnmatch(t.name, p) for p in patterns)]
-    chosen = named if patterns else [t for t in TRACES if not t.path.exists()]
+    built = dict(word.split("=", 1) for word in words if "=" in word)
+    patterns = [word for word in words if "=" not in word]
+    kernels = (*KERNELS, *built)
+    named = [t for t in (*missing(kernels), *if_named(kernels)) if any(fnmatch(t.name, p) for p in patterns)]
+    chosen = named if patterns else [t for t in missing(kernels) if not t.path.exists()]
     failed = 0
     if "running" in patterns:
         make_running(engine)
     for trace in chosen:
         try:
-            make(trace, engine)
+            make(trace, engine, built.get(trace.kernel, trace.kernel))
         except SchedlabError as e:
             failed += 1
             print(f"{trace.name}: {render(e)}", file=sys.stderr)
@@ -145,8 +156,9 @@ def nameless(line: str) -> str:
     return re.sub(r"^( *)(.+?)(-\d+ +\[)", lambda f: f[0] if OURS.match(f[2]) else f"{f[1]}other{f[3]}", line)
 
 
-def make(trace: Trace, engine: Engine) -> None:
-    """Record, cut, and say how well the kernel's row decides it."""
+def make(trace: Trace, engine: Engine, kernel: str) -> None:
+    """Record, cut, and say how well the kernel's row decides it. `kernel`: a version in the archive, or an image."""
+    image = str(Path(kernel).resolve()) if Path(kernel).is_file() else kernel
     line = workload(trace)
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
         if "video.json" in line:
@@ -154,7 +166,7 @@ def make(trace: Trace, engine: Engine) -> None:
         if "./chaos" in line:
             subprocess.run(["cc", "-O1", "-static", "-o", "chaos", CHAOS], check=True)
         order = Order(
-            trace.kernel,
+            image,
             (line,),
             Path("whole.ftrace.gz"),
             trace.cpus,

@@ -14,7 +14,7 @@ from schedlab.cli.identify import LIMIT_S, fit
 from schedlab.engine import native_engine
 from schedlab.errors import SchedlabError
 from schedlab.record import Order, identifying, record
-from schedlab.render.identity import agreement, departure
+from schedlab.render.identity import agreement, best_of, departure
 
 IMAGES = (
     *("5.10.223", "5.10.262", "6.1.176", "6.1.192", "6.12.43", "6.12.117", "6.16.3", "6.16.12", "6.17.8", "6.17.13"),
@@ -62,13 +62,17 @@ def row(image: str, trace: Path) -> tuple[tuple[float, ...], str]:
     engine = native_engine()
     reports: list[dict[str, Any]] = engine.replay(str(trace), matrix=True, first=1)
     ranked = sorted(reports, key=fit, reverse=True)
-    best = [r for r in ranked if fit(r) == fit(ranked[0])]
+    best = best_of(ranked)
     others = [r for r in ranked if r not in best]
     own = engine.row_of(image) or "none"
-    cells = [image, own, ", ".join(r["row"] for r in best), agreement(best[0]), departure(others[0]).replace("|", "/")]
+    cells = [image, own, ", ".join(r["row"] for r in best), agreement(best[0]), following(others)]
     state = best[0]["state"]["events"]
     shown = state["agreed"] / state["decisions"] if state["decisions"] else 1.0
     return (fit(best[0])[0], shown, *map(int, image.split("."))), f"| {' | '.join(cells)} |"
+
+
+def following(others: list[dict[str, Any]]) -> str:
+    return departure(others[0]).replace("|", "/") if others else "every row fits equally well"
 
 
 if __name__ == "__main__":

@@ -1,54 +1,72 @@
-"""Records chaos loads and prints how often the rows decide them as their kernels did, worst first.
+"""Records chaos loads and prints how often the rows decide them as their kernels did, as a Markdown table, worst first.
 
-`nightly.py [SEEDS [FIRST]]`: SEEDS loads (default 10) from FIRST (default 1), on each kernel with 1, 2 and 4 CPUs.
+`nightly.py FOLDER [SEEDS [FIRST]]`: SEEDS loads (default 10) from FIRST (default 1), on each kernel with 1, 2 and 4
+CPUs. The traces are kept in FOLDER, those missing are recorded; with SEEDS 0 only those that are there are judged.
 """
 
 from __future__ import annotations
 
+import re
 import sys
-import tempfile
+from dataclasses import replace
 from pathlib import Path
 
+from corpus import KERNELS, SEEDED, TSC, Trace, emulation, workload
 from schedlab.engine import native_engine
 from schedlab.errors import SchedlabError
-from schedlab.record import Order, chaos, record
+from schedlab.record import Order, record
 
-KERNELS = ("6.1", "6.12", "7.2")
 CPUS = (1, 2, 4)
 RECORDS = 12_000
+TIME_LIMIT_S = 600.0
 HEAD = (
-    "| seed | kernel | CPUs | contested picks | preemptions | placements | balances | unexplained |",
-    "|---|---|---|---|---|---|---|---|",
+    "| seed | kernel | CPUs | contested picks | preemptions | placements | balances | state | unexplained |",
+    "|---|---|---|---|---|---|---|---|---|",
 )
+NAME = re.compile(r"(?P<kernel>.+)-(?P<cpus>\d+)cpu-chaos-seed(?P<seed>\d+).*\.ftrace\.gz")
 
 
-def main(seeds: int = 10, first: int = 1) -> int:
-    rows: list[tuple[float, str]] = []
+def main(folder: Path, seeds: int = 10, first: int = 1) -> int:
+    folder.mkdir(parents=True, exist_ok=True)
     failed = 0
     for seed in range(first, first + seeds):
         for kernel in KERNELS:
             for cpus in CPUS:
+                trace = Trace(kernel, cpus, f"{SEEDED}{seed}")
+                path = folder / trace.path.name
                 try:
-                    rows.append(judged(seed, kernel, cpus))
+                    if not path.exists():
+                        make(path, trace)
                 except SchedlabError as e:
                     failed += 1
-                    print(f"seed {seed}, {kernel}, {cpus} CPUs: {e.message}", file=sys.stderr)
+                    print(f"{trace.name}: {e.message}", file=sys.stderr)
+    found = [(path, match) for path in sorted(folder.iterdir()) if (match := NAME.fullmatch(path.name))]
+    rows = [judged(path, match) for path, match in found]
     print("\n".join([*HEAD, *(text for _, text in sorted(rows))]))
     return 1 if failed else 0
 
 
-def judged(seed: int, kernel: str, cpus: int) -> tuple[float, str]:
-    """One load on one kernel, sorted by the worse of picks and preemptions."""
-    with tempfile.TemporaryDirectory(prefix="schedlab-nightly-") as folder:
-        out = Path(folder) / "chaos.ftrace.gz"
-        record(Order(kernel, (chaos.workload(seed, cpus),), out, cpus, records=RECORDS), native_engine())
-        (report,) = native_engine().replay(str(out), first=0)
+def make(path: Path, trace: Trace) -> None:
+    """One load on one kernel."""
+    order = Order(trace.kernel, (workload(trace),), path, trace.cpus, records=RECORDS, time_limit_s=TIME_LIMIT_S)
+    how = emulation(trace)
+    record(replace(order, emulation=how, append=TSC if how == "turns" else ""), native_engine())
+
+
+def judged(path: Path, name: re.Match[str]) -> tuple[tuple[float, str], str]:
+    """A trace's line, sorted by the worse of picks and preemptions."""
+    (report,) = native_engine().replay(str(path), first=0)
     scores = [report[side] for side in ("picks", "preemptions", "placements", "balances")]
-    cells = [f"{s['agreed']:,} of {s['decisions']:,}" for s in scores]
+    steps, shown = report["vruntime"], report["state"]["events"]
+    state = (shown["agreed"], shown["decisions"]) if shown["decisions"] else (steps["equal"], steps["compared"])
     unexplained = sum(report["unexplained"].values())
+    pairs = [*((s["agreed"], s["decisions"]) for s in scores), state]
+    cells = [name["seed"], name["kernel"], name["cpus"], *(f"{a:,} of {n:,}" for a, n in pairs), f"{unexplained:,}"]
     worst = min(s["share"] for s in scores[:2]) if not unexplained else 0.0
-    return worst, f"| {' | '.join([str(seed), report['trace']['kernel'], str(cpus), *cells, str(unexplained)])} |"
+    return (worst, path.name), f"| {' | '.join(cells)} |"
 
 
 if __name__ == "__main__":
-    sys.exit(main(*map(int, sys.argv[1:3])))
+    if not 2 <= len(sys.argv) <= 4:
+        sys.exit(__doc__)
+    sys.exit(main(Path(sys.argv[1]), *map(int, sys.argv[2:4])))
