@@ -1,7 +1,7 @@
 //! The metrics of the scheduler that every run has, one table row each: name, unit, direction, meaning, reducer.
 
 use schedlab_model::Nanos;
-use schedlab_trace::{Extension, Lock};
+use schedlab_trace::{Call, Extension, Lock, Section};
 use schedlab_workload::{Better, Unit};
 
 use crate::state::Totals;
@@ -31,6 +31,8 @@ pub(crate) enum Reducer {
     Distribution(fn(&Metrics) -> &Histogram),
     /// A count of events.
     Count(fn(&Totals) -> u64),
+    /// The longest duration in ns; `None` if there was none.
+    Longest(fn(&Totals) -> Nanos),
     /// A mean; `None` if there was nothing to average.
     Mean(fn(&Totals) -> Option<f64>),
     /// CPU time in ns, shown as a share of the CPU time of all CPUs.
@@ -59,6 +61,10 @@ const fn count(name: &'static str, help: &'static str, of: fn(&Totals) -> u64) -
     SchedMetric { name, stats: &[], unit: Unit::Count, better: Neither, help, reducer: Reducer::Count(of) }
 }
 
+const fn longest(name: &'static str, help: &'static str, of: fn(&Totals) -> Nanos) -> SchedMetric {
+    SchedMetric { name, stats: &[], unit: Unit::Microseconds, better: Lower, help, reducer: Reducer::Longest(of) }
+}
+
 const fn mean(name: &'static str, help: &'static str, of: fn(&Totals) -> Option<f64>) -> SchedMetric {
     SchedMetric { name, stats: &[], unit: Unit::Count, better: Neither, help, reducer: Reducer::Mean(of) }
 }
@@ -70,7 +76,7 @@ const fn share(name: &'static str, better: Better, help: &'static str, of: fn(&M
 use Better::{Higher, Lower, Neither};
 
 #[rustfmt::skip]
-static SCHED: [SchedMetric; 46] = [
+static SCHED: [SchedMetric; 62] = [
     sampled("sched.wakeup_latency", &["p50", "p99", "max"], Lower, "from sched_waking until the task runs", |m| &m.wakeup_latency),
     sampled("sched.run_delay", &["mean", "p99"], Lower, "one stay on a runqueue without running, after a wakeup, a fork or a preemption", |m| &m.run_delay),
     sampled("sched.run_time", &["mean"], Neither, "one stay on a CPU", |m| &m.run_time),
@@ -99,6 +105,22 @@ static SCHED: [SchedMetric; 46] = [
     sampled("sched.resched_delay.spinlock", &["p99", "max"], Lower, "the same of tasks that were under a spinlock in the kernel", |m| &m.resched_delay_in[2]),
     sampled("sched.resched_delay.preempt_off", &["p99", "max"], Lower, "the same of tasks that had preemption disabled", |m| &m.resched_delay_in[3]),
     sampled("sched.resched_delay.irq_off", &["p99", "max"], Lower, "the same of tasks that had interrupts disabled", |m| &m.resched_delay_in[4]),
+    longest("sched.longest_section", "the longest section of kernel code in which a task could not be preempted", |t| t.longest.of.into_iter().max().unwrap_or(0)),
+    longest("sched.longest_section.unchecked", "the longest of them without a check point, under none and voluntary", |t| t.longest.of[Section::Kernel as usize]),
+    longest("sched.longest_section.spinlock", "the longest of them under a spinlock", |t| t.longest.of[Section::Spinlock as usize]),
+    longest("sched.longest_section.preempt_off", "the longest of them with preemption disabled", |t| t.longest.of[Section::PreemptOff as usize]),
+    longest("sched.longest_section.irq_off", "the longest of them with interrupts disabled", |t| t.longest.of[Section::IrqOff as usize]),
+    longest("sched.longest_section.pipe_read", "the same within a read of a pipe", |t| t.longest.within[Call::PipeRead as usize]),
+    longest("sched.longest_section.pipe_write", "the same within a write to a pipe", |t| t.longest.within[Call::PipeWrite as usize]),
+    longest("sched.longest_section.socket_receive", "the same within a read of a stream socket", |t| t.longest.within[Call::SocketReceive as usize]),
+    longest("sched.longest_section.socket_send", "the same within a write to a stream socket", |t| t.longest.within[Call::SocketSend as usize]),
+    longest("sched.longest_section.futex_wake", "the same within FUTEX_WAKE", |t| t.longest.within[Call::FutexWake as usize]),
+    longest("sched.longest_section.futex_wait", "the same within FUTEX_WAIT", |t| t.longest.within[Call::FutexWait as usize]),
+    longest("sched.longest_section.fault", "the same within a fault that maps a page", |t| t.longest.within[Call::Fault as usize]),
+    longest("sched.longest_section.fault_clear", "the same within a fault that allocates and clears a page", |t| t.longest.within[Call::FaultClear as usize]),
+    longest("sched.longest_section.fork", "the same within fork of a process", |t| t.longest.within[Call::Fork as usize]),
+    longest("sched.longest_section.exec", "the same within execve", |t| t.longest.within[Call::Exec as usize]),
+    longest("sched.longest_section.exit", "the same within the exit of a process", |t| t.longest.within[Call::Exit as usize]),
     count("sched.faults", "page faults", |t| t.faults),
     count("sched.major_faults", "page faults that waited for a device", |t| t.major_faults),
     count("sched.slice_extension.granted", "time slice extensions granted instead of a switch", |t| t.extensions[Extension::Granted as usize]),

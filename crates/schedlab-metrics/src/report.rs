@@ -175,6 +175,9 @@ impl Report {
                     self.add_sampled(metric.name, metric.unit, scale, histogram(metrics));
                     continue;
                 }
+                Reducer::Longest(longest) => {
+                    Some(longest(&metrics.totals)).filter(|ns| *ns > 0).map(|ns| ns as f64 / scale_of(metric.unit))
+                }
                 Reducer::Count(count) => Some(count(&metrics.totals) as f64),
                 Reducer::Mean(mean) => mean(&metrics.totals),
                 Reducer::RestOfBusy(ns) => {

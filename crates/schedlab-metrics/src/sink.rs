@@ -353,11 +353,14 @@ impl Sink for Metrics {
                 self.totals.extensions[what as usize] += u64::from(time >= self.plan.warmup)
             }
             Kind::Resched { waited, section, .. } => self.resched(time, waited, section),
+            Kind::NonPreemptible { time: length, section, call, .. } if time >= self.plan.warmup => {
+                self.totals.longest.record(length, section, call);
+            }
             Kind::LockWait { lock, wait, .. } => self.lock_wait(time, lock, wait),
             Kind::Refill { time: refill, .. } => {
                 self.totals.refill_ns += if time >= self.plan.warmup { refill } else { 0 }
             }
-            Kind::Exit { .. } | Kind::Runtime { .. } => {}
+            Kind::Exit { .. } | Kind::Runtime { .. } | Kind::NonPreemptible { .. } => {}
         }
     }
 

@@ -1,7 +1,7 @@
 //! The state of the reduction: counters, histograms, and the state of each task and CPU.
 
 use schedlab_model::{Nanos, MAX_CPUS};
-use schedlab_trace::{Extension, Lock, Section};
+use schedlab_trace::{Call, Extension, Lock, Section};
 use schedlab_workload::MetricKind;
 
 use crate::idle::{IdleWhileRunnable, Queue};
@@ -66,7 +66,28 @@ pub(crate) struct Totals {
     pub(crate) scan_tested: u64,
     pub(crate) scan_cost_ns: Nanos,
     pub(crate) lock_wait_ns: Nanos,
+    pub(crate) longest: LongestSections,
     pub(crate) refill_ns: Nanos,
+}
+
+/// The longest sections of kernel code that could not be preempted; 0 where none began.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct LongestSections {
+    /// By [`Section`].
+    pub(crate) of: [Nanos; Section::ALL.len()],
+    /// By [`Call`].
+    pub(crate) within: [Nanos; Call::ALL.len()],
+}
+
+impl LongestSections {
+    pub(crate) fn record(&mut self, time: Nanos, section: Section, call: Option<Call>) {
+        let longest = &mut self.of[section as usize];
+        *longest = time.max(*longest);
+        if let Some(call) = call {
+            let longest = &mut self.within[call as usize];
+            *longest = time.max(*longest);
+        }
+    }
 }
 
 /// One application metric.

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use schedlab_metrics::{sched_metrics, MetricEntry, Metrics, Plan, Report, Stat};
 use schedlab_model::{CpuId, KernelId, Nanos, Pid};
-use schedlab_trace::{Event, Kind, Sink, TaskState};
+use schedlab_trace::{Call, Event, Kind, Section, Sink, TaskState};
 use schedlab_workload::{Better, MetricDecl, MetricKind, Unit};
 
 const PRIO: i32 = 120;
@@ -347,5 +347,42 @@ fn ended_tasks_beyond_the_first_thousand_are_added_up_by_name() {
         assert!(odd.is_some() && (row.pid == 0) == (row.tasks > 1), "{row:?}");
         assert_eq!((row.cpu_ns, row.switches), (ran * row.tasks, row.tasks), "{row:?}");
         assert!(row.tasks == 1 || row.tasks == 2000, "{row:?}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn the_longest_section_is_that_of_the_measured_time_by_cause_and_by_call(
+        found in prop::collection::vec(
+            (
+                0..2_000_000_u64,
+                1..1_000_000_u64,
+                prop::sample::select(Section::ALL[1..].to_vec()),
+                prop::option::of(prop::sample::select(Call::ALL.to_vec())),
+            ),
+            0..20,
+        ),
+    ) {
+        let warmup = 1_000_000;
+        let events: Vec<Event> = found
+            .iter()
+            .map(|&(at, time, section, call)| {
+                Event::new(at, CpuId(0), Kind::NonPreemptible { pid: 1, time, section, call })
+            })
+            .collect();
+        let report = reduce(Plan { nr_cpus: 1, warmup, ..Plan::default() }, &events, 3_000_000);
+        let longest = |of: &dyn Fn(Section, Option<Call>) -> bool| {
+            let measured = found.iter().filter(|(at, _, section, call)| *at >= warmup && of(*section, *call));
+            measured.map(|(_, time, ..)| *time as f64 / 1000.0).reduce(f64::max)
+        };
+        prop_assert_eq!(report.metric("sched.longest_section"), longest(&|_, _| true));
+        for (name, section) in [("unchecked", Section::Kernel), ("spinlock", Section::Spinlock)] {
+            let name = format!("sched.longest_section.{name}");
+            prop_assert_eq!(report.metric(&name), longest(&|of, _| of == section));
+        }
+        for call in Call::ALL {
+            let name = format!("sched.longest_section.{}", call.name().replace('-', "_"));
+            prop_assert_eq!(report.metric(&name), longest(&|_, of| of == Some(call)));
+        }
     }
 }

@@ -7,7 +7,7 @@ mod support;
 use schedlab_model::{Nanos, Topology, MSEC, USEC};
 use schedlab_policy::PreemptModel;
 use schedlab_spec::{CallSections, Machine, RunSpec};
-use schedlab_trace::{Kind, TaskState};
+use schedlab_trace::{Call, Kind, TaskState};
 use schedlab_workload::{
     Amount, Dist, MemoryWork, ObjectSpec, Op, Policy, Section, SectionContext, TaskKind, Workload,
 };
@@ -426,4 +426,48 @@ fn every_model_has_its_column() {
     rows.sort_unstable();
     rows.dedup();
     assert_eq!(models, rows);
+}
+
+/// The longest section without preemption: of a call of 6 ms, the second half under a spinlock for 1 ms, and of a fork. The
+/// run without a request shows it, too.
+#[test]
+fn the_longest_section_without_preemption_depends_on_the_model() {
+    let mut machine = free(1);
+    machine.costs.fork_process = Dist::Constant(100 * USEC);
+    machine.sections = Arc::new(vec![measured("fork")]);
+    let every = |every| Section { context: SectionContext::Preemptible, might_sleep: true, every };
+    let program = vec![
+        Op::Call,
+        section(SectionContext::Preemptible, 2 * MSEC, false),
+        Op::Section { amount: fixed(2 * MSEC), section: every(500 * USEC as u32), last: false },
+        section(SectionContext::Spinlock, MSEC, false),
+        section(SectionContext::Preemptible, MSEC, true),
+        Op::Fork { program: 1, kind: TaskKind::Process, into: 0 },
+        Op::Reap,
+        Op::Exit,
+    ];
+    // The longest section of the call and of the fork, in us; 0: all of it is preemptible.
+    for (model, row, of_call, of_fork) in [
+        ("none", "6.12.0", 6000, 60),
+        ("voluntary", "6.12.0", 2000, 50),
+        ("full", "6.12.0", 1000, 10),
+        ("lazy", "6.18.2", 1000, 10),
+        ("rt", "6.12.0", 0, 0),
+    ] {
+        let mut workload = tasks(vec![("parent", 0, None, program.clone()), ("child", 0, None, vec![Op::Exit])]);
+        workload.tasks.truncate(1);
+        let mut config = kernel(row, 1, 250);
+        config.set_preempt(model.parse().unwrap()).unwrap();
+        let (outcome, record) = record(&spec(machine.clone(), config, vec![workload]));
+        outcome.unwrap();
+        let longest = |of| {
+            let times = record.events.iter().filter_map(|e| match e.kind {
+                Kind::NonPreemptible { time, call, .. } if call == of => Some(time),
+                _ => None,
+            });
+            // Shares of a call are rounded.
+            (times.max().unwrap_or(0) + USEC / 2) / USEC
+        };
+        assert_eq!((longest(None), longest(Some(Call::Fork))), (of_call, of_fork), "preempt={model}");
+    }
 }

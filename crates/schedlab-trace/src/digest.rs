@@ -58,7 +58,7 @@ impl std::fmt::Debug for Digest {
 impl Sink for Digest {
     #[inline(always)]
     fn event(&mut self, event: &Event) {
-        if matches!(event.kind, Kind::Resched { .. }) {
+        if matches!(event.kind, Kind::Resched { .. } | Kind::NonPreemptible { .. }) {
             return;
         }
         self.block[self.filled % BLOCK] = encode(event);
@@ -111,6 +111,9 @@ fn fields(kind: &Kind) -> (u8, u8, [i32; 2], [u64; 2]) {
         Kind::Scan { pid, tested, cost, functions: _ } => (11, 0, [pid, tested as i32], [cost, 0]),
         Kind::Fault { pid, kib, major } => (12, u8::from(major), [pid, kib as i32], [0, 0]),
         Kind::Resched { pid, waited, section } => (13, section as u8, [pid, 0], [waited, 0]),
+        Kind::NonPreemptible { pid, time, section, call } => {
+            (17, section as u8, [pid, call.map_or(-1, |call| call as i32)], [time, 0])
+        }
         Kind::Extension { pid, what } => (15, what as u8, [pid, 0], [0, 0]),
         Kind::LockWait { pid, lock, wait } => (14, lock as u8, [pid, 0], [wait, 0]),
         Kind::Refill { pid, kib, time } => (16, 0, [pid, kib as i32], [time, 0]),

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Event, Kind, ScanTimes, TaskState};
+use crate::{Call, Event, Kind, ScanTimes, TaskState};
 
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -51,6 +51,12 @@ impl fmt::Display for Kind {
             Kind::Resched { pid, waited, section } => {
                 write!(f, "schedlab_resched: pid={pid} waited={waited} [ns] section={}", section.name())
             }
+            Kind::NonPreemptible { pid, time, section, call } => write!(
+                f,
+                "schedlab_nonpreemptible: pid={pid} time={time} [ns] section={} call={}",
+                section.name(),
+                call.map_or("-", Call::name)
+            ),
             Kind::Extension { pid, what } => write!(f, "schedlab_extension: pid={pid} what={}", what.name()),
             Kind::Refill { pid, kib, time } => write!(f, "schedlab_refill: pid={pid} kib={kib} time={time} [ns]"),
             Kind::LockWait { pid, lock, wait } => {

@@ -167,6 +167,18 @@ pub enum Kind {
         /// What the task executed when it was requested.
         section: Section,
     },
+    /// Not a kernel tracepoint: a section of kernel code begins in which `pid` cannot be preempted, the longest of its kind on
+    /// its CPU for at most a second. It follows from the program and the costs, so it is not part of a digest.
+    NonPreemptible {
+        /// The task.
+        pid: Pid,
+        /// Its length, without interrupts that occur in it.
+        time: Nanos,
+        /// Why it cannot be preempted; [`Section::Kernel`]: it has no check point.
+        section: Section,
+        /// The call that it is part of, if that was measured.
+        call: Option<Call>,
+    },
     /// Not a kernel tracepoint: a time slice extension of `pid` began or ended.
     Extension {
         /// The task.
@@ -226,6 +238,75 @@ impl Section {
     #[must_use]
     pub fn parse(name: &str) -> Option<Section> {
         Section::ALL.into_iter().find(|section| section.name() == name)
+    }
+}
+
+/// A system call or fault whose sections `calibrate --sections` measures and the simulator uses.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[repr(u8)]
+pub enum Call {
+    /// A read of a pipe.
+    PipeRead = 0,
+    /// A write to a pipe.
+    PipeWrite = 1,
+    /// A read of a stream socket.
+    SocketReceive = 2,
+    /// A write to a stream socket.
+    SocketSend = 3,
+    /// FUTEX_WAKE.
+    FutexWake = 4,
+    /// FUTEX_WAIT up to its sleep.
+    FutexWait = 5,
+    /// A minor fault of a page that is in memory.
+    Fault = 6,
+    /// A fault that allocates and clears a page.
+    FaultClear = 7,
+    /// fork of a process.
+    Fork = 8,
+    /// execve.
+    Exec = 9,
+    /// The exit of a process.
+    Exit = 10,
+}
+
+impl Call {
+    /// Every call, in the order of their numbers.
+    pub const ALL: [Call; 11] = [
+        Call::PipeRead,
+        Call::PipeWrite,
+        Call::SocketReceive,
+        Call::SocketSend,
+        Call::FutexWake,
+        Call::FutexWait,
+        Call::Fault,
+        Call::FaultClear,
+        Call::Fork,
+        Call::Exec,
+        Call::Exit,
+    ];
+
+    /// Its name in machine files and traces.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Call::PipeRead => "pipe-read",
+            Call::PipeWrite => "pipe-write",
+            Call::SocketReceive => "socket-receive",
+            Call::SocketSend => "socket-send",
+            Call::FutexWake => "futex-wake",
+            Call::FutexWait => "futex-wait",
+            Call::Fault => "fault",
+            Call::FaultClear => "fault-clear",
+            Call::Fork => "fork",
+            Call::Exec => "exec",
+            Call::Exit => "exit",
+        }
+    }
+
+    /// The call of this name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Call> {
+        Call::ALL.into_iter().find(|call| call.name() == name)
     }
 }
 
@@ -365,6 +446,7 @@ impl Kind {
             | Kind::Scan { pid, .. }
             | Kind::Fault { pid, .. }
             | Kind::Resched { pid, .. }
+            | Kind::NonPreemptible { pid, .. }
             | Kind::Extension { pid, .. }
             | Kind::Refill { pid, .. }
             | Kind::LockWait { pid, .. } => ([pid, 0], [0, 0]),

@@ -41,7 +41,7 @@ mod writer;
 pub use digest::Digest;
 pub use divergence::{lockstep, Divergence, Recorder};
 pub use error::{Fault, Place, TraceError};
-pub use event::{Event, Extension, Kind, Lock, ScanTimes, Section, TaskState};
+pub use event::{Call, Event, Extension, Kind, Lock, ScanTimes, Section, TaskState};
 pub use flags::Flags;
 pub use format::{create, open, Format};
 pub use record::{copy, Body, Fields, Header, Record, TraceReader, TraceWriter, Words};

@@ -135,6 +135,7 @@ pub(crate) fn pids(kind: &Kind) -> [Pid; 2] {
         | Kind::Scan { .. }
         | Kind::Fault { .. }
         | Kind::Resched { .. }
+        | Kind::NonPreemptible { .. }
         | Kind::Extension { .. }
         | Kind::Refill { .. }
         | Kind::LockWait { .. } => [0, 0],

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use schedlab_model::{CpuId, Pid};
 
-use crate::{Event, Extension, Kind, Lock, ScanTimes, Section, TaskState};
+use crate::{Call, Event, Extension, Kind, Lock, ScanTimes, Section, TaskState};
 
 /// Any event a kernel or program could emit.
 pub fn any_event() -> impl Strategy<Value = Event> {
@@ -78,6 +78,13 @@ fn any_kind() -> impl Strategy<Value = Kind> {
         (any_pid(), any::<u32>(), any::<bool>()).prop_map(|(pid, kib, major)| Kind::Fault { pid, kib, major }),
         (any_pid(), any::<u64>(), prop::sample::select(Section::ALL.to_vec()))
             .prop_map(|(pid, waited, section)| Kind::Resched { pid, waited, section }),
+        (
+            any_pid(),
+            any::<u64>(),
+            prop::sample::select(Section::ALL.to_vec()),
+            prop::option::of(prop::sample::select(Call::ALL.to_vec()))
+        )
+            .prop_map(|(pid, time, section, call)| Kind::NonPreemptible { pid, time, section, call }),
         (any_pid(), prop::sample::select(Extension::ALL.to_vec()))
             .prop_map(|(pid, what)| Kind::Extension { pid, what }),
         (any_pid(), any::<u32>(), any::<u64>()).prop_map(|(pid, kib, time)| Kind::Refill { pid, kib, time }),

@@ -121,6 +121,7 @@ impl Teller {
             | Kind::Scan { .. }
             | Kind::Fault { .. }
             | Kind::Resched { .. }
+            | Kind::NonPreemptible { .. }
             | Kind::Extension { .. }
             | Kind::Refill { .. }
             | Kind::LockWait { .. } => Words::default(),

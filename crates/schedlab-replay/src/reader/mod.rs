@@ -303,6 +303,7 @@ impl Reader {
             | Kind::Scan { .. }
             | Kind::Fault { .. }
             | Kind::Resched { .. }
+            | Kind::NonPreemptible { .. }
             | Kind::Extension { .. }
             | Kind::Refill { .. }
             | Kind::LockWait { .. } => {}

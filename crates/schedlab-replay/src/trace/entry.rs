@@ -107,6 +107,7 @@ impl Entry {
                 | Kind::Scan { .. }
                 | Kind::Fault { .. }
                 | Kind::Resched { .. }
+                | Kind::NonPreemptible { .. }
                 | Kind::Extension { .. }
                 | Kind::Refill { .. }
                 | Kind::LockWait { .. },

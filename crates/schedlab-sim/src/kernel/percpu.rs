@@ -9,6 +9,7 @@ use schedlab_trace::Section;
 
 use super::clock::RqClock;
 use super::lines::RunqueueLines;
+use super::non_preemptible::Longest;
 use super::tlb_flush::TlbFlush;
 
 pub use schedlab_policy::procedure::Leaving;
@@ -86,6 +87,8 @@ pub struct PerCpu {
     pub process: u32,
     /// The CPU's time in user mode when the current task got it.
     pub user_before: Nanos,
+    /// The longest section of kernel code that could not be preempted.
+    pub longest: Longest,
     /// Ticks fall on `tick_phase + n * TICK_NSEC`.
     pub tick_phase: Nanos,
     pub hrtimers: BinaryHeap<Reverse<HrTimer>>,
@@ -142,6 +145,7 @@ impl PerCpu {
             marked: false,
             process: u32::MAX,
             user_before: 0,
+            longest: Longest::default(),
             tick_phase,
             hrtimers: BinaryHeap::new(),
             deferrable: BinaryHeap::new(),

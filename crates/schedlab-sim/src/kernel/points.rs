@@ -3,11 +3,11 @@
 
 use schedlab_policy::PreemptModel;
 use schedlab_spec::CallSections;
-use schedlab_trace::Section;
+use schedlab_trace::{Call, Section};
 
 use super::percpu::PerCpu;
-use super::sections::{Call, Sections};
-use crate::machine::{Mode, Segment};
+use super::sections::Sections;
+use crate::machine::{Mode, Segment, WORK_SHIFT};
 
 /// The preemption model as the simulator uses it.
 #[derive(Debug)]
@@ -85,14 +85,48 @@ impl Points {
         }
     }
 
-    /// The name of the measured call that it executes.
-    pub fn call_of(&self, segment: &Segment) -> Option<&'static str> {
-        self.sections.name(segment.call)
+    /// The measured call that it executes.
+    pub fn call_of(&self, segment: &Segment) -> Option<Call> {
+        self.sections.call(segment.call)
+    }
+
+    /// The work of the longest part of a segment that has just begun in which no request is honoured.
+    #[inline(always)]
+    pub fn longest_closed(&self, segment: &Segment) -> u64 {
+        if segment.call != 0 {
+            return self.sections.longest_closed(segment.call, segment.tail);
+        }
+        self.longest_closed_of_mode(segment)
+    }
+
+    #[inline(never)]
+    fn longest_closed_of_mode(&self, segment: &Segment) -> u64 {
+        match segment.mode {
+            Mode::Kernel | Mode::Locked if self.preempts(segment.mode) => 0,
+            Mode::Kernel if self.has_points(segment) => {
+                let before = if segment.work_left > segment.tail { segment.every_before } else { 0 };
+                (u64::from(segment.every.max(before)) << WORK_SHIFT).min(segment.work_left)
+            }
+            Mode::Kernel | Mode::Locked | Mode::PreemptOff | Mode::IrqOff => segment.work_left,
+            _ => 0,
+        }
+    }
+
+    /// Whether a request seen by the kernel's entry code ends the mode at once.
+    #[inline(always)]
+    pub fn preempts(&self, mode: Mode) -> bool {
+        self.preempted >> mode as u16 & 1 != 0
+    }
+
+    /// Whether the segment has check points that honour a request.
+    #[inline(always)]
+    pub fn has_points(&self, segment: &Segment) -> bool {
+        segment.every != 0 && if segment.might_sleep { self.might_sleep } else { self.cond_resched }
     }
 
     /// What the task is in, as events name it.
     pub fn section(&self, segment: &Segment) -> Section {
-        let critical = self.preempted >> Mode::Kernel as u16 & 1 != 0
+        let critical = self.preempts(Mode::Kernel)
             && segment.mode == Mode::Kernel
             && segment.call != 0
             && self.sections.until_open(segment.call, segment.tail, segment.work_left) != Some(0);
@@ -105,13 +139,13 @@ impl Points {
 
     #[inline(always)]
     fn leaves(&self, cpu: &PerCpu, segment: &Segment) -> bool {
-        cpu.resched_seen && self.preempted >> segment.mode as u16 & 1 != 0
+        cpu.resched_seen && self.preempts(segment.mode)
     }
 
     /// The same of a call with points or measured sections that has a full request.
     #[inline(never)]
     fn within_call(&self, cpu: &PerCpu, segment: &Segment) -> Option<u64> {
-        let preemptible = self.preempted >> Mode::Kernel as u16 & 1 != 0;
+        let preemptible = self.preempts(Mode::Kernel);
         if preemptible && !cpu.resched_seen {
             return None;
         }
@@ -121,7 +155,6 @@ impl Points {
         if preemptible {
             return Some(0);
         }
-        let honoured = if segment.might_sleep { self.might_sleep } else { self.cond_resched };
-        honoured.then(|| segment.until_point())
+        self.has_points(segment).then(|| segment.until_point())
     }
 }

@@ -14,38 +14,9 @@
 
 use schedlab_policy::PreemptModel;
 use schedlab_spec::CallSections;
+use schedlab_trace::Call;
 
 use crate::machine::NS;
-
-/// A system call or fault whose sections were measured, as `calibrate --sections` names it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Call {
-    PipeRead,
-    PipeWrite,
-    SocketReceive,
-    SocketSend,
-    FutexWake,
-    FutexWait,
-    Fault,
-    FaultClear,
-    Fork,
-    Exec,
-    Exit,
-}
-
-const NAMES: [&str; 11] = [
-    "pipe-read",
-    "pipe-write",
-    "socket-receive",
-    "socket-send",
-    "futex-wake",
-    "futex-wait",
-    "fault",
-    "fault-clear",
-    "fork",
-    "exec",
-    "exit",
-];
 
 /// A part of a call in which a request is honoured, in shares of its length; a check point has no length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,26 +31,36 @@ const SHARE_SHIFT: u32 = 24;
 /// The measured calls of a kernel, as its preemption model divides them.
 #[derive(Debug, Default)]
 pub struct Sections {
-    /// Their names and parts, by number less 1.
-    calls: Vec<(&'static str, Vec<Open>)>,
-    /// By call and size: the numbers, each with the most bytes to which it applies (0: nothing of the call matters under this
-    /// model).
-    numbers: [Vec<(u64, u8)>; NAMES.len()],
+    /// By number less 1.
+    calls: Vec<Measured>,
+    /// By call and size: the numbers, each with the most bytes to which it applies (0: a request is honoured anywhere in the
+    /// call).
+    numbers: [Vec<(u64, u8)>; Call::ALL.len()],
+}
+
+/// A measured call of some size.
+#[derive(Debug)]
+struct Measured {
+    call: Call,
+    open: Vec<Open>,
+    /// The share of its longest part in which no request is honoured.
+    longest: u32,
 }
 
 impl Sections {
     /// The table of a machine under a model.
     pub fn new(table: &[CallSections], model: PreemptModel) -> Self {
         let mut found = Sections::default();
-        for (name, numbers) in NAMES.iter().zip(&mut found.numbers) {
-            let mut sizes: Vec<&CallSections> = table.iter().filter(|measured| measured.call == *name).collect();
+        for (call, numbers) in Call::ALL.into_iter().zip(&mut found.numbers) {
+            let mut sizes: Vec<&CallSections> = table.iter().filter(|measured| measured.call == call.name()).collect();
             sizes.sort_unstable_by_key(|measured| measured.kib);
             for (place, measured) in sizes.iter().enumerate() {
                 let open =
                     if model.is_preemptible() { outside_critical(measured, model) } else { points(measured, model) };
+                let longest = longest_gap(&open);
                 let mut number = 0;
-                if !open.is_empty() && found.calls.len() < usize::from(u8::MAX) {
-                    found.calls.push((name, open));
+                if longest > 0 && found.calls.len() < usize::from(u8::MAX) {
+                    found.calls.push(Measured { call, open, longest });
                     number = found.calls.len() as u8;
                 }
                 // Half-way to the next size.
@@ -102,20 +83,45 @@ impl Sections {
         nearest.map_or(0, |(_, number)| *number)
     }
 
-    /// The name of the call with a number.
-    pub fn name(&self, number: u8) -> Option<&'static str> {
-        Some(self.calls.get(usize::from(number.checked_sub(1)?))?.0)
+    /// The call with a number.
+    pub fn call(&self, number: u8) -> Option<Call> {
+        Some(self.measured(number)?.call)
+    }
+
+    /// The work of its longest part in which no request is honoured, if the call has so much work in total.
+    #[inline(always)]
+    pub fn longest_closed(&self, number: u8, total: u64) -> u64 {
+        self.measured(number).map_or(0, |measured| of(total, measured.longest))
+    }
+
+    #[inline(always)]
+    fn measured(&self, number: u8) -> Option<&Measured> {
+        self.calls.get(usize::from(number).wrapping_sub(1))
     }
 
     /// The work until the call gets to a part in which a request is honoured, 0 in one; `None` if none follows.
     pub fn until_open(&self, number: u8, total: u64, left: u64) -> Option<u64> {
         let done = total.saturating_sub(left);
-        let at = |share: u32| ((u128::from(total) * u128::from(share)) >> SHARE_SHIFT) as u64;
-        let (_, open) = self.calls.get(usize::from(number.checked_sub(1)?))?;
         // Times are whole ns, so a point is passed by the work of less than one.
-        let next = open.iter().find(|open| at(open.end) + NS > done)?;
-        Some(at(next.begin).saturating_sub(done)).filter(|until| *until < left)
+        let next = self.measured(number)?.open.iter().find(|open| of(total, open.end) + NS > done)?;
+        Some(of(total, next.begin).saturating_sub(done)).filter(|until| *until < left)
     }
+}
+
+/// A share of the work of a call.
+#[inline(always)]
+fn of(total: u64, share: u32) -> u64 {
+    ((u128::from(total) * u128::from(share)) >> SHARE_SHIFT) as u64
+}
+
+/// The longest part of a call between those in which a request is honoured.
+fn longest_gap(open: &[Open]) -> u32 {
+    let (mut longest, mut from) = (0, 0);
+    for part in open {
+        longest = longest.max(part.begin.saturating_sub(from));
+        from = from.max(part.end);
+    }
+    longest.max((1 << SHARE_SHIFT) - from)
 }
 
 /// The check points of a call without kernel preemption, and the loops over page tables.
@@ -128,11 +134,11 @@ fn points(measured: &CallSections, model: PreemptModel) -> Vec<Open> {
     open
 }
 
-/// The parts between critical sections; none if all of the call is preemptible.
+/// The parts between critical sections.
 fn outside_critical(measured: &CallSections, model: PreemptModel) -> Vec<Open> {
     let mut critical = [measured.spinlock.as_slice(), measured.irq_off.as_slice()].concat();
-    if model.has_sleeping_locks() || critical.is_empty() {
-        return Vec::new();
+    if model.has_sleeping_locks() {
+        critical.clear();
     }
     critical.sort_unstable();
     let mut open = Vec::new();
@@ -210,7 +216,22 @@ mod tests {
     }
 
     #[test]
-    fn where_a_model_makes_no_difference_a_call_has_no_number() {
+    fn the_longest_part_without_a_check_point_depends_on_the_model() {
+        for (model, longest) in [
+            (PreemptModel::None, 600),
+            (PreemptModel::Voluntary, 500),
+            (PreemptModel::Full, 200),
+            (PreemptModel::Lazy, 200),
+            (PreemptModel::Rt, 0),
+        ] {
+            let sections = Sections::new(&table(), model);
+            let number = sections.number(Call::Fork, 0);
+            assert_eq!(sections.longest_closed(number, 1000 * NS).div_ceil(NS), longest, "{model:?}");
+        }
+    }
+
+    #[test]
+    fn a_call_that_honours_requests_everywhere_has_no_number() {
         for (model, any) in [(PreemptModel::Rt, false), (PreemptModel::Full, true), (PreemptModel::None, true)] {
             assert_eq!(Sections::new(&table(), model).number(Call::Fork, 0) != 0, any, "{model:?}");
         }

@@ -1,6 +1,6 @@
 //! An operation begins: how long it takes, and in which mode.
 
-use schedlab_trace::Sink;
+use schedlab_trace::{Call, Sink};
 use schedlab_workload::{Amount, Op, TaskKind};
 
 use super::compute::compute;
@@ -13,7 +13,6 @@ use super::running::Running;
 use super::section::begin_section;
 use super::vcpu;
 use super::{spin, sync};
-use crate::kernel::Call;
 use crate::machine::Mode;
 
 /// What the operation needs.

@@ -69,7 +69,7 @@ impl Programs {
 
     /// What a task executes in this mode, as far as that decides when it can be preempted.
     pub fn executes(&self, kernel: &Kernel, task: TaskId, segment: &Segment) -> String {
-        let call = kernel.points.call_of(segment).map_or(String::new(), |call| format!(", in {call}"));
+        let call = kernel.points.call_of(segment).map_or(String::new(), |call| format!(", in {}", call.name()));
         match segment.mode {
             Mode::Spin => self.spins(kernel, task),
             Mode::User | Mode::Wall if kernel.cpus[kernel.sched.cpu_of(task).index()].slice_ctrl.granted => {

@@ -137,7 +137,9 @@ fn fetch<S: Sink>(x: &mut Running<S>) -> bool {
                 let amount = begin_io(&x.machine.costs, dice, channel, position, *bytes, false);
                 if sections {
                     let call = x.kernel.points.transfer(channel.is_socket(), false, *bytes);
-                    return position.call(segment, call, amount);
+                    let takes = position.call(segment, call, amount);
+                    kernel::call_begins(x.run, x.machine, x.kernel, x.cpu);
+                    return takes;
                 }
                 return position.work(segment, Mode::Kernel, amount);
             }
@@ -147,7 +149,9 @@ fn fetch<S: Sink>(x: &mut Running<S>) -> bool {
                 let amount = begin_io(&x.machine.costs, dice, channel, position, *bytes, true);
                 if sections {
                     let call = x.kernel.points.transfer(channel.is_socket(), true, *bytes);
-                    return position.call(segment, call, amount);
+                    let takes = position.call(segment, call, amount);
+                    kernel::call_begins(x.run, x.machine, x.kernel, x.cpu);
+                    return takes;
                 }
                 return position.work(segment, Mode::Kernel, amount);
             }
@@ -201,6 +205,12 @@ fn begin_other<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
     if matches!(op, Op::Stream { .. }) && stops {
         kernel::begin_stream(x.run, x.machine, x.kernel, x.cpu, x.task);
     }
+    match op {
+        Op::Call => kernel::section_begins(x.run, x.machine, x.kernel, x.cpu, true),
+        Op::Section { .. } => kernel::section_begins(x.run, x.machine, x.kernel, x.cpu, false),
+        _ if stops => kernel::call_begins(x.run, x.machine, x.kernel, x.cpu),
+        _ => {}
+    }
     stops
 }
 
@@ -246,7 +256,9 @@ fn other_effect<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
         }
         next => {
             let position = &mut x.programs.positions[x.task.index()];
-            position.follow(&mut x.machine.cpus[x.cpu.index()].segment, next)
+            let stops = position.follow(&mut x.machine.cpus[x.cpu.index()].segment, next);
+            kernel::call_begins(x.run, x.machine, x.kernel, x.cpu);
+            stops
         }
     }
 }

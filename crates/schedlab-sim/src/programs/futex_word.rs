@@ -1,12 +1,12 @@
 //! Futex words that several CPUs use, and the futex calls on them.
 
 use schedlab_model::Nanos;
-use schedlab_trace::{Lock as LockKind, Sink};
+use schedlab_trace::{Call, Lock as LockKind, Sink};
 
 use super::lines::Word;
 use super::position::Next;
 use super::running::Running;
-use crate::kernel::{lock_waited, Call};
+use crate::kernel::lock_waited;
 use crate::machine::{touched, Stall, WORK_SHIFT};
 
 impl<S: Sink> Running<'_, '_, S> {

@@ -1,14 +1,14 @@
 //! The running task of a CPU, with the parts of the run that its operations work on.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
-use schedlab_trace::Sink;
+use schedlab_trace::{Call, Sink};
 use schedlab_workload::{Amount, Workload};
 
 use super::objects::Object;
 use super::position::{Next, Position, AMOUNT_MAX};
 use super::state::Programs;
 use crate::error::SimError;
-use crate::kernel::{self, Call, Handle, Kernel, Task};
+use crate::kernel::{self, Handle, Kernel, Task};
 use crate::machine::{Machine, Mode, Segment, WORK_SHIFT};
 use crate::run::Run;
 

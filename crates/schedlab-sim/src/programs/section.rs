@@ -5,7 +5,7 @@
 //! between two such points is drawn with the machine's costs.
 
 use schedlab_model::Nanos;
-use schedlab_trace::{Kind, Sink};
+use schedlab_trace::{Call, Kind, Sink};
 use schedlab_workload::{Amount, MemoryWork, Op, Section, SectionContext};
 
 use super::block::wait_once;
@@ -13,7 +13,7 @@ use super::kernel_lock::kernel_unlock;
 use super::objects::Object;
 use super::position::Next;
 use super::running::Running;
-use crate::kernel::{self, Call, Wait};
+use crate::kernel::{self, Wait};
 use crate::machine::{Mode, WORK_SHIFT};
 
 /// 4 KiB pages of `copy_pte_range` between two looks at the flag (`progress` counts 8 for each, up to 32).

@@ -12,7 +12,7 @@ use super::objects::Object;
 use super::position::Step;
 use super::running::Running;
 use super::wait_queue_head::{READERS, WRITERS};
-use crate::kernel::{lock_waited, Life, Wait};
+use crate::kernel::{call_begins, lock_waited, Life, Wait};
 use crate::machine::{touched, Stall};
 
 /// A read or write begins: its segment of work. True: the interpreter stops, because the segment takes time or the task sleeps.
@@ -42,7 +42,9 @@ pub fn begin_shared_io<S: Sink>(x: &mut Running<S>, object: u32, bytes: u32, wri
     let amount = syscall + call + x.machine.stall(x.cpu, stall);
     let position = &mut x.programs.positions[x.task.index()];
     let call = x.kernel.points.transfer(socket, write, bytes);
-    position.call(&mut x.machine.cpus[x.cpu.index()].segment, call, amount)
+    let takes = position.call(&mut x.machine.cpus[x.cpu.index()].segment, call, amount);
+    call_begins(x.run, x.machine, x.kernel, x.cpu);
+    takes
 }
 
 /// The call continues after it has slept: it takes its locks again.

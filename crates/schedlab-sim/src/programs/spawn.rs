@@ -6,7 +6,7 @@ use std::sync::Arc;
 use schedlab_model::{CpuId, Nanos};
 use schedlab_policy::fair::GroupId;
 use schedlab_policy::TaskAttr;
-use schedlab_trace::Sink;
+use schedlab_trace::{Call, Sink};
 use schedlab_workload::{identity, TaskKind, TaskSpec, Workload};
 
 use super::block::wait_once;
@@ -14,7 +14,7 @@ use super::position::{Next, Position};
 use super::running::Running;
 use super::state::{PlannedStart, Programs};
 use crate::error::SimError;
-use crate::kernel::{self, Call, Kernel, Wait};
+use crate::kernel::{self, Kernel, Wait};
 use crate::machine::Machine;
 use crate::run::{Run, Source};
 

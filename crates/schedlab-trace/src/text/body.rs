@@ -7,7 +7,7 @@
 use schedlab_model::{CpuId, Pid, MAX_CPUS};
 
 use crate::record::{Body, Fields, Words};
-use crate::{state, Extension, Kind, Lock, ScanTimes, Section};
+use crate::{state, Call, Extension, Kind, Lock, ScanTimes, Section};
 
 /// Reads the body of the event `name`. The error says what is wrong with it.
 pub fn parse<'a>(name: &'a str, text: &'a str) -> Result<Body<'a>, String> {
@@ -38,8 +38,15 @@ pub fn parse<'a>(name: &'a str, text: &'a str) -> Result<Body<'a>, String> {
             Some(Kind::Runtime { pid, runtime: f.number("runtime")?, vruntime })
         }),
         "sched_process_fork" => fork(text),
-        "schedlab_sample" | "schedlab_count" | "schedlab_scan" | "schedlab_fault" | "schedlab_resched"
-        | "schedlab_extension" | "schedlab_lock" | "schedlab_refill" => program(name, Fields(text)),
+        "schedlab_sample"
+        | "schedlab_count"
+        | "schedlab_scan"
+        | "schedlab_fault"
+        | "schedlab_resched"
+        | "schedlab_nonpreemptible"
+        | "schedlab_extension"
+        | "schedlab_lock"
+        | "schedlab_refill" => program(name, Fields(text)),
         _ => return Ok(Body::Other { name, fields: Fields(text) }),
     };
     let body = parsed.ok_or_else(|| format!("{name} does not have the fields a kernel prints: '{text}'"))?;
@@ -90,6 +97,15 @@ fn program<'a>(name: &str, fields: Fields<'a>) -> Option<Body<'a>> {
         "schedlab_resched" => {
             Kind::Resched { pid, waited: fields.number("waited")?, section: Section::parse(fields.get("section")?)? }
         }
+        "schedlab_nonpreemptible" => Kind::NonPreemptible {
+            pid,
+            time: fields.number("time")?,
+            section: Section::parse(fields.get("section")?)?,
+            call: match fields.get("call")? {
+                "-" => None,
+                name => Some(Call::parse(name)?),
+            },
+        },
         "schedlab_extension" => Kind::Extension { pid, what: Extension::parse(fields.get("what")?)? },
         "schedlab_lock" => {
             Kind::LockWait { pid, lock: Lock::from_number(fields.number("lock")?)?, wait: fields.number("wait")? }

@@ -67,6 +67,7 @@ fn body(kind: &Kind, words: &Words<'_>) -> String {
         | Kind::Scan { .. }
         | Kind::Fault { .. }
         | Kind::Resched { .. }
+        | Kind::NonPreemptible { .. }
         | Kind::Extension { .. }
         | Kind::Refill { .. }
         | Kind::LockWait { .. } => kind.to_string(),

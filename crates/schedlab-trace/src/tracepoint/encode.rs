@@ -7,7 +7,7 @@ use schedlab_model::Pid;
 
 use super::MAGIC;
 use crate::record::{Body, Words};
-use crate::{state, Flags, Kind, ScanTimes};
+use crate::{state, Call, Flags, Kind, ScanTimes};
 
 /// Carries an event of which only the text is known.
 pub const TEXT_EVENT: &str = "schedlab_text";
@@ -44,7 +44,7 @@ const WAKEE: &[(&str, Type)] = &[("comm", Comm), ("pid", Type::Pid), ("prio", In
 const WAKEE_PRINT: &str =
     r#""comm=%s pid=%d prio=%d target_cpu=%03d", REC->comm, REC->pid, REC->prio, REC->target_cpu"#;
 
-static EVENT_TYPES: [EventType; 17] = [
+static EVENT_TYPES: [EventType; 18] = [
     EventType {
         system: "sched",
         name: "sched_switch",
@@ -157,6 +157,15 @@ static EVENT_TYPES: [EventType; 17] = [
         name: "schedlab_refill",
         fields: &[("pid", Type::Pid), ("kib", U64), ("time", U64)],
         print: r#""pid=%d kib=%Lu time=%Lu", REC->pid, (unsigned long long)REC->kib, (unsigned long long)REC->time"#,
+    },
+    EventType {
+        system: "schedlab",
+        name: "schedlab_nonpreemptible",
+        fields: &[("pid", Type::Pid), ("time", U64), ("section", Text), ("call", Text)],
+        print: concat!(
+            r#""pid=%d time=%Lu section=%s call=%s", "#,
+            r#"REC->pid, (unsigned long long)REC->time, __get_str(section), __get_str(call)"#
+        ),
     },
 ];
 
@@ -288,6 +297,10 @@ fn encode_kind(kind: &Kind, words: &Words<'_>, flags: Flags, at: Pid, out: &mut 
         Kind::Fault { pid, kib, major } => record(13, [int(pid), uint(kib), int(i32::from(major))], flags, at, out),
         Kind::Resched { pid, waited, section } => {
             record(14, [int(pid), wide(waited), Value::Text(section.name())], flags, at, out)
+        }
+        Kind::NonPreemptible { pid, time, section, call } => {
+            let call = call.map_or("-", Call::name);
+            record(17, [int(pid), wide(time), Value::Text(section.name()), Value::Text(call)], flags, at, out)
         }
         Kind::Extension { pid, what } => record(15, [int(pid), Value::Text(what.name())], flags, at, out),
         Kind::Refill { pid, kib, time } => record(16, [int(pid), uint(kib), wide(time)], flags, at, out),
