@@ -340,6 +340,7 @@ FIGURES = {
     "eevdf-intel-log": (81, 72),
     "eevdf-meta-hhvm": (13, 13),
     "eevdf-power10": (85, 33),
+    "eevdf-power10-load": (193, 97),
 }
 
 

@@ -26,6 +26,7 @@ const STUDIES: &[(&str, &str, &str)] = &[
     study!("eevdf-intel-log"),
     study!("eevdf-meta-hhvm"),
     study!("eevdf-power10"),
+    study!("eevdf-power10-load"),
 ];
 
 /// The ids of the shipped studies.
