@@ -122,7 +122,7 @@ fn switch_in<S: Sink>(
     t.wait = Wait::Nothing;
     c.segment = t.segment;
     k.user_before = c.user;
-    k.forget_longest_section(run.now);
+    k.longest.forget(run.now);
     let same_process = k.process == t.process;
     k.process = t.process;
     let table = if same_process { &machine.costs.switch_thread } else { &machine.costs.switch_process };

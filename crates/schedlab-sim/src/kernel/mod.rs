@@ -22,6 +22,7 @@ mod idle;
 mod in_flight;
 mod interrupts;
 mod lines;
+mod longest;
 mod newidle;
 mod non_preemptible;
 mod percpu;

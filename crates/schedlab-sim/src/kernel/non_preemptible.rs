@@ -4,47 +4,19 @@
 //! reschedule comes in it. As the kernel's preemptoff tracer, a CPU reports a section only if it is the longest so far, here of
 //! its kind in the current second: a run has few such events, and the longest section of any part of it is among them.
 
-use schedlab_model::{CpuId, Nanos, SEC};
-use schedlab_trace::{Call, Kind, Section, Sink};
+use schedlab_model::CpuId;
+use schedlab_trace::{Kind, Section, Sink};
 
-use super::percpu::PerCpu;
-use super::points::Points;
 use super::state::Kernel;
-use crate::machine::{Machine, Mode, Segment};
+use crate::machine::{Machine, Mode};
 use crate::run::Run;
-
-/// Kinds of sections: those of each measured call, and by cause those of all other kernel code.
-const KINDS: usize = Call::ALL.len() + Section::ALL.len();
-
-/// The longest sections of a CPU.
-#[derive(Clone, Copy, Default, Debug)]
-pub struct Longest {
-    /// Their work by kind, in this second.
-    work: [u64; KINDS],
-    /// The second after this one.
-    until: Nanos,
-    /// Work of the call at hand since its last check point.
-    unbroken: u64,
-}
-
-impl PerCpu {
-    /// Another second begins.
-    #[inline(always)]
-    pub fn forget_longest_section(&mut self, now: Nanos) {
-        if now >= self.longest.until {
-            self.longest = Longest { work: [0; KINDS], until: (now / SEC + 1) * SEC, ..self.longest };
-        }
-    }
-}
 
 /// The running task begins a segment of kernel code that is a whole call, or the work of one between two sleeps.
 #[inline(always)]
 pub fn call_begins<S: Sink>(run: &mut Run<S>, machine: &Machine, kernel: &mut Kernel, cpu: CpuId) {
     let segment = &machine.cpus[cpu.index()].segment;
-    let work = kernel.points.longest_closed(segment);
-    let longest = &mut kernel.cpus[cpu.index()].longest.work[kind_of(&kernel.points, segment)];
-    if work > *longest {
-        *longest = work;
+    let (work, call) = (kernel.points.longest_closed(segment), kernel.points.call_of(segment));
+    if kernel.cpus[cpu.index()].longest.record(call, segment.mode.section(), work) {
         report(run, machine, kernel, cpu, work);
     }
 }
@@ -53,27 +25,17 @@ pub fn call_begins<S: Sink>(run: &mut Run<S>, machine: &Machine, kernel: &mut Ke
 /// be preempted, not the end of a section.
 pub fn section_begins<S: Sink>(run: &mut Run<S>, machine: &Machine, kernel: &mut Kernel, cpu: CpuId, first: bool) {
     let (points, segment) = (&kernel.points, &machine.cpus[cpu.index()].segment);
-    let longest = &mut kernel.cpus[cpu.index()].longest;
     if points.preempts(Mode::Kernel) {
         return call_begins(run, machine, kernel, cpu);
     }
+    let longest = &mut kernel.cpus[cpu.index()].longest;
     let before = if first { 0 } else { longest.unbroken };
     let broken = segment.mode == Mode::Kernel && points.has_points(segment);
     let head = if broken { segment.until_point() } else { segment.work_left };
     longest.unbroken = if broken { 0 } else { before + head };
     let work = points.longest_closed(segment).max(before + head);
-    let longest = &mut longest.work[kind_of(points, segment)];
-    if work > *longest {
-        *longest = work;
+    if longest.record(None, segment.mode.section(), work) {
         report(run, machine, kernel, cpu, work);
-    }
-}
-
-#[inline(always)]
-fn kind_of(points: &Points, segment: &Segment) -> usize {
-    match points.call_of(segment) {
-        Some(call) => call as usize,
-        None => Call::ALL.len() + segment.mode.section() as usize,
     }
 }
 

@@ -9,7 +9,7 @@ use schedlab_trace::Section;
 
 use super::clock::RqClock;
 use super::lines::RunqueueLines;
-use super::non_preemptible::Longest;
+use super::longest::Longest;
 use super::tlb_flush::TlbFlush;
 
 pub use schedlab_policy::procedure::Leaving;

@@ -38,7 +38,7 @@ pub fn on_tick<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Ke
     kernel.trace_run_times(run, cpu);
     let c = &mut kernel.cpus[cpu.index()];
     c.clock_read = 0;
-    c.forget_longest_section(run.now);
+    c.longest.forget(run.now);
     // sched_tick first makes a pending lazy request a full one; under PREEMPT_AUTO only one that it makes itself.
     if kernel.auto_lazy.is_none() {
         c.need_resched |= std::mem::take(&mut c.need_resched_lazy);
