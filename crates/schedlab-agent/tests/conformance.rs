@@ -613,7 +613,8 @@ fn incomplete(real: &Json) -> Option<&str> {
 /// Whether the kernel's trace of a run does not show every switch; prints a line if so.
 fn untraced(name: &str, real: &Json) -> bool {
     let Some(why) = incomplete(real) else { return false };
-    writeln!(std::io::stdout(), "skipped: {name}: {why}").unwrap();
+    let mut stdout = std::io::stdout();
+    writeln!(stdout, "skipped: {name}: {why}").unwrap();
     true
 }
 
