@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use schedlab_lab::{differences, hybrid};
 use schedlab_scenario::Scenario;
+use schedlab_spec::{Mechanism, RunSpec};
 
 const BODY: &str = "machine = { base = \"laptop-8\", topology = { cores-per-llc = 1, threads-per-core = 2 } }\nduration = \"40ms\"\n\
     cgroup = [{ name = \"a\", weight = 300 }, { name = \"b\", quota = \"8ms\", period = \"10ms\" }]\n\
@@ -53,4 +54,54 @@ fn a_hybrid_has_the_mechanisms_of_its_machine_in_its_guests_too() {
     assert_eq!(found.iter().map(|difference| difference.name).collect::<Vec<_>>(), ["locks"]);
     let one = hybrid(&a, &b, &["locks"]);
     assert!(a.guests[0].run.machine.physics.locks && !one.guests[0].run.machine.physics.locks);
+}
+
+/// A machine with the numbers of all mechanisms, and a load that each of them slows down somewhere.
+const PHYSICS: &str = r#"
+duration = "60ms"
+seeds = 1
+workload = [
+    { name = "near", use = "lmbench-stream", cpus = "0" },
+    { name = "far", use = "lmbench-stream", cpus = "1" },
+    { name = "sets", count = 3, cpus = "2", working-set = "128KiB", program = [{ loop = "forever", do = [{ run = "100us" }, { sleep = "150us" }] }] },
+    { name = "shared", count = 3, program = [{ loop = "forever", do = [{ write = "pipe" }, { read = "pipe" }, { sleep = { exponential = "200us" } }] }] },
+    { name = "probe", use = "cyclictest", interval = "3ms", default-system = true },
+]
+[machine]
+base = "xeon-2s28c-smt2"
+topology = { nodes = 2, cores-per-llc = 2, threads-per-core = 2 }
+memory = { cpu = 12_000, node = 15_000, remote = 5_000, source = "test" }
+[machine.caches]
+source = "test"
+l1 = { size = "32KiB", read = "40ns" }
+l2 = { size = "256KiB", read = "50ns" }
+llc = { size = "1MiB", read = "60ns" }
+memory = { read = "150ns" }
+"#;
+
+#[test]
+fn every_mechanism_of_the_machine_is_a_difference_of_its_own_that_changes_the_run() {
+    let on = |mechanism: Mechanism| mechanism != Mechanism::Teo;
+    let key = |mechanism: Mechanism, on: bool| format!("{} = {on}", mechanism.name());
+    let table = |flipped: Option<Mechanism>| {
+        let keys = Mechanism::ALL.map(|mechanism| key(mechanism, on(mechanism) != (flipped == Some(mechanism))));
+        format!("kernel = \"6.12.107\", physics = {{ {} }}", keys.join(", "))
+    };
+    let mut variants = vec![format!("{{ name = \"all\", {} }}", table(None))];
+    variants.extend(Mechanism::ALL.map(|one| format!("{{ name = \"{}\", {} }}", one.name(), table(Some(one)))));
+    let text = format!("variant = [{}]\n{PHYSICS}", variants.join(", "));
+    let scenario = Scenario::parse(&text, "test.toml", None).unwrap();
+    let digest = |spec: &RunSpec| schedlab_lab::run(spec, None, &AtomicBool::new(false)).unwrap().digest;
+    let all = scenario.run_spec("all", 1).unwrap();
+    let before = digest(&all);
+    for mechanism in Mechanism::ALL {
+        let name = mechanism.name();
+        let flipped = scenario.run_spec(name, 1).unwrap();
+        let found: Vec<_> = differences(&all, &flipped).into_iter().map(|one| (one.kind, one.name)).collect();
+        assert_eq!(found, [("physics", name)]);
+        let one = hybrid(&all, &flipped, &[name]);
+        assert_eq!(one.machine.physics, flipped.machine.physics, "{name}");
+        assert_eq!(hybrid(&flipped, &all, &[name]).machine.physics, all.machine.physics, "{name}");
+        assert_ne!(digest(&one), before, "{name} changes nothing");
+    }
 }

@@ -8,7 +8,7 @@ use schedlab_scenario::Scenario;
 
 fn shipped() -> Vec<PathBuf> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
-    let dirs = [dir.clone(), dir.join("validation"), dir.join("bugs")];
+    let dirs = [dir.clone(), dir.join("validation"), dir.join("bugs"), dir.join("physics")];
     let entries = dirs.iter().flat_map(|dir| std::fs::read_dir(dir).unwrap());
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
     files.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));

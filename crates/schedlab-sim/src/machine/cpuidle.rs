@@ -111,7 +111,12 @@ fn poll_time(states: &[IdleState], tick: Nanos) -> Nanos {
     deeper.unwrap_or(Nanos::MAX).min(tick / 16)
 }
 
-/// The state of a CPU that has long been idle.
-pub fn state_at_boot(cpuidle: Option<&Cpuidle>) -> usize {
-    cpuidle.map_or(0, |cpuidle| cpuidle.states.len() - 1)
+/// The state of a CPU that has long been idle: the deepest one where governors choose states, or where it limits how deep
+/// the other threads of its core get.
+pub fn state_at_boot(cpuidle: Option<&Cpuidle>, core_idle: bool, allowed: usize) -> usize {
+    if cpuidle.is_some() || core_idle {
+        allowed.saturating_sub(1)
+    } else {
+        0
+    }
 }

@@ -72,7 +72,7 @@ impl Machine {
         let costs = &spec.machine.costs;
         let idle_allowed = idle_allowed(spec);
         let cpuidle = Cpuidle::new(spec, idle_allowed);
-        let idle_state = state_at_boot(cpuidle.as_deref());
+        let idle_state = state_at_boot(cpuidle.as_deref(), preset.physics.core_idle, idle_allowed);
         let cpu = |cpu| {
             let speed = preset.topology.capacity(CpuId(cpu as u32));
             let mut cpu = Cpu { idle_state, speed, ..Cpu::new(smt_rate, dice(cpu)) };

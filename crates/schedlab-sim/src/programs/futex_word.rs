@@ -26,6 +26,14 @@ impl<S: Sink> Running<'_, '_, S> {
         self.measured_call(Call::FutexWait, futex + stall)
     }
 
+    /// FUTEX_WAIT whose word has another value: the word, which nobody changes, is read under the lock of the bucket.
+    pub fn futex_mismatch(&mut self, word: Word) -> Next {
+        let dice = &mut self.kernel.tasks[self.task.index()].dice;
+        let futex = self.machine.costs.futex_wake.draw(dice);
+        let stall = if self.machine.shares() { touch_bucket(self, word, futex, Stall::default()) } else { 0 };
+        self.measured_call(Call::FutexWake, futex + stall)
+    }
+
     /// An operation of user mode on a futex word.
     pub fn word_op(&mut self, word: Word) {
         self.carry_user_op();
@@ -35,24 +43,31 @@ impl<S: Sink> Running<'_, '_, S> {
     }
 }
 
-/// FUTEX_WAIT or FUTEX_WAKE touches the word and, under its lock, the bucket: how much work that adds to the call.
+/// FUTEX_WAIT or FUTEX_WAKE touches the word and then the bucket: how much work that adds to the call.
 fn touch_futex<S: Sink>(x: &mut Running<S>, word: Word, work: Nanos) -> Nanos {
     let (cpu, at) = (x.cpu, x.local_time());
     let machine = &mut *x.machine;
     let Some(shared) = x.programs.word(word) else { return 0 };
     let mut stall = Stall::default();
     stall.atomic(machine, cpu, &mut shared.atomic, at, touched::FUTEX_WORD);
+    lock_waited(x.run, x.kernel, cpu, LockKind::Line, stall.waits);
+    touch_bucket(x, word, work, stall)
+}
+
+/// A futex call of that much work touches the bucket under its lock, after `stall`: how much work both add to the call.
+fn touch_bucket<S: Sink>(x: &mut Running<S>, word: Word, work: Nanos, stall: Stall) -> Nanos {
+    let (cpu, at) = (x.cpu, x.local_time());
+    let machine = &mut *x.machine;
+    let Some(shared) = x.programs.word(word) else { return 0 };
     let slowed = machine.slows_holder(cpu, &shared.locked);
     let locked = machine.write_lines(cpu, &mut shared.locked, touched::FUTEX_BUCKET);
     let mut wait = 0;
     if machine.has_locks() {
         let hold = locked + machine.wall_of(cpu, work);
-        wait = shared.lock.take_polling(at + stall.waits + stall.lines, hold, slowed);
+        wait = shared.lock.take_polling(at + stall.whole(), hold, slowed);
     }
-    lock_waited(x.run, x.kernel, cpu, LockKind::Line, stall.waits);
     lock_waited(x.run, x.kernel, cpu, LockKind::Futex, wait);
-    let wall = stall.lines + stall.waits + locked + wait;
-    x.machine.stall(cpu, wall)
+    x.machine.stall(cpu, stall.whole() + locked + wait)
 }
 
 /// An atomic operation in user mode on a futex word.

@@ -4,22 +4,24 @@
 //! - `lock-pi`: each thread takes the lock, sleeps 1 us and the timer slack while it holds it, and releases it. The lock goes
 //!   to the first waiter, so a thread gets it once per round of all waiters.
 //!
-//! Both look whether their time is up by the clock, where perf reads a flag that main sets. Left out of `hash`: its 1024
-//! words per thread are one, since the kernel's table of buckets has no model; see [`crate::Op::FutexLockPi`] for `lock-pi`.
+//! Both look whether their time is up by the clock, where perf reads a flag that main sets. The words of `hash` are only
+//! read, so what threads share are the buckets of the kernel's table: each bucket is one object, and each word of a thread
+//! is hashed to one of them at random, the same one in every run. On a real kernel an object is a word, which the kernel
+//! hashes to one of its own buckets. See [`crate::Op::FutexLockPi`] for `lock-pi`.
 
-use schedlab_model::{Nanos, USEC};
+use schedlab_model::{stream, Nanos, USEC};
 
 use super::perf_futex::{Threads, SHARED, THREADS};
-use super::{BuildError, Ends, Entry, MetricSpec, OptionSpec, Settings, TimeUnit};
+use super::{BuildError, Ends, Entry, MetricSpec, OptionSpec, Preset, Settings, TimeUnit};
 use crate::build::{Builder, Code};
-use crate::{Amount, ObjectSpec, Op, Workload};
+use crate::{Amount, ObjectId, ObjectSpec, Op, Workload};
 
 const RATE: MetricSpec =
     MetricSpec::rate("operations_per_second", "operations per second of one thread, averaged over the threads");
 const RUNTIME: OptionSpec = OptionSpec {
     name: "runtime",
     kind: super::OptionKind::Time { unit: TimeUnit::Seconds, min: 1, max: 1_000_000_000_000_000 },
-    default: super::Preset::Time(10_000_000_000),
+    default: Preset::Time(10_000_000_000),
     help: "how long the threads work",
 };
 
@@ -29,7 +31,15 @@ pub(super) const HASH: Entry = Entry {
     options: &[
         THREADS,
         RUNTIME,
-        OptionSpec::not_modelled("futexes", "the kernel's table of futex buckets has no model"),
+        OptionSpec::number("futexes", 1024, 1, 1 << 16, "futexes of each thread"),
+        OptionSpec::number(
+            "buckets",
+            0,
+            1,
+            1 << 20,
+            "hash buckets, as from perf 6.16 on; default: 256 per CPU, rounded up to a power of two (futex_init)",
+        )
+        .default(Preset::Unset),
         SHARED,
         OptionSpec::not_modelled("mlockall", "no memory of a task is ever paged out"),
     ],
@@ -47,21 +57,41 @@ pub(super) const LOCK_PI: Entry = Entry {
     build: lock_pi,
 };
 
-/// Calls of a thread of `hash` between two looks at the time: its number of words.
-const FUTEXES: u32 = 1024;
+/// Buckets of the kernel's table for each CPU.
+const BUCKETS_PER_CPU: usize = 256;
+/// The most futexes of all threads, each of which is an operation of a program.
+const MAX_FUTEXES: u64 = 1 << 22;
 
 // Registers of a thread.
-const COUNTER: u8 = 1;
 const END: u8 = 2;
 const OVER: u8 = 3;
 // Register of main.
 const PASSES: u8 = 2;
 
 fn hash(settings: &Settings<'_>) -> Result<Workload, BuildError> {
-    rate(settings, "futex-hash", true, |builder, code, index, metric| {
-        let word = builder.object(format!("words of thread {index}"), ObjectSpec::FutexQueue);
-        code.repeat(COUNTER, u64::from(FUTEXES), |code| code.op(Op::FutexMismatch(word)));
-        code.op(Op::Count { metric, count: FUTEXES });
+    let (threads, futexes) = (settings.count("threads"), settings.count("futexes"));
+    let all = u64::from(threads) * u64::from(futexes);
+    if all > MAX_FUTEXES {
+        let text = format!("{threads} threads with {futexes} futexes each are {all} futexes");
+        let key = if settings.is_set("futexes") { "futexes" } else { "threads" };
+        return Err(settings.error(key, text).expected(format!("at most {MAX_FUTEXES} of all threads")));
+    }
+    let buckets = match settings.is_set("buckets") {
+        true => settings.count("buckets"),
+        false => u32::try_from((BUCKETS_PER_CPU * settings.nr_cpus).next_power_of_two()).unwrap_or(1 << 20),
+    };
+    let mut table: Vec<ObjectId> = Vec::new();
+    let mut hashes = stream(0, "futex-hash");
+    rate(settings, "futex-hash", true, move |builder, code, _, metric| {
+        if table.is_empty() {
+            let bucket = |index| builder.object(format!("bucket {index}"), ObjectSpec::FutexQueue);
+            table = (0..buckets).map(bucket).collect();
+        }
+        for _ in 0..futexes {
+            let bucket = hashes.below(u64::from(buckets)) as usize;
+            code.op(Op::FutexMismatch(table[bucket]));
+        }
+        code.op(Op::Count { metric, count: futexes });
     })
 }
 
