@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import time
+import tomllib
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -344,6 +345,17 @@ def test_the_shipped_sweeps_run_in_short_form(
     values = [cell["median_a"] for map in document["maps"] for cell in map["cells"]]
     assert values
     assert None not in values, "every point measures something"
+
+
+@pytest.mark.parametrize("file", SHIPPED, ids=lambda file: file.stem)
+def test_every_level_of_a_shipped_sweep_has_the_cpus_that_its_summary_states(file: Path) -> None:
+    """A `topology` replaces that of a preset as a whole: what a level leaves out is not the preset's."""
+    text = tomllib.loads(file.read_text())
+    stated = re.findall(r"\b(\d+) CPUs", text["summary"])
+    levels = [level.get("set", {}) for axis in text["axis"] for level in axis.get("level", [])]
+    for level in (level for level in levels if any(key.startswith("machine.topology.") for key in level)):
+        cpus = schedlab.load(file.parent / text["scenario"], overrides=level).machine.cpus
+        assert not stated or str(cpus) in stated, level
 
 
 def test_there_are_four_shipped_sweeps() -> None:
