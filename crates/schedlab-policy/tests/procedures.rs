@@ -89,7 +89,7 @@ impl Lab {
 }
 
 fn wakeup(task: TaskId, waker: u32) -> Wakeup {
-    Wakeup { task, waker_cpu: CpuId(waker), sync: false, here: false }
+    Wakeup { task, waker_cpu: CpuId(waker), sync: false, here: false, in_task: true }
 }
 
 /// A change that another CPU makes in the middle of a procedure.

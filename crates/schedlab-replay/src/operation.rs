@@ -164,6 +164,10 @@ pub struct Select {
     pub prev: CpuId,
     /// Without the sync hint of a waker that exits.
     pub kind: WakeKind,
+    /// The task that runs there is a kernel thread of that CPU.
+    pub kthread: bool,
+    /// That task makes the wakeup, not an interrupt.
+    pub in_task: bool,
     /// The kernel's choice.
     pub chosen: CpuId,
     /// The tick count.

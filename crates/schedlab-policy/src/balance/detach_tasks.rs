@@ -19,17 +19,6 @@ use crate::sched::types::Moves;
 use crate::version::placement::{DetachLimit, GroupsBy};
 use crate::{FairPolicy, Resched};
 
-/// How affinity restricted a pass (`LBF_*`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Pinned {
-    /// No task that was considered may run on the destination.
-    pub all: bool,
-    /// Some of them may not.
-    pub some: bool,
-    /// Another CPU of the destination's group that such a task may use.
-    pub elsewhere: Option<CpuId>,
-}
-
 /// Why a task is not moved.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stays {
@@ -67,17 +56,10 @@ impl Stays {
 
 impl FairClass<'_> {
     /// Moves tasks from `src` to `env.dst` until the imbalance is removed; returns their number.
-    pub(super) fn move_tasks(
-        &mut self,
-        env: &mut Env,
-        src: CpuId,
-        loop_max: usize,
-        pinned: &mut Pinned,
-        moves: &mut Moves,
-    ) -> u32 {
+    pub(super) fn move_tasks(&mut self, env: &mut Env, src: CpuId, loop_max: usize, moves: &mut Moves) -> u32 {
         let first = moves.moved.len();
         let asked_before = self.fair.need_resched(src);
-        self.detach_tasks(env, src, loop_max, pinned, moves);
+        self.detach_tasks(env, src, loop_max, moves);
         let moved = moves.moved.len() - first;
         if moved > 0 {
             // Charging the running task may have ended its slice.
@@ -89,9 +71,9 @@ impl FairClass<'_> {
     }
 
     /// `detach_tasks`.
-    fn detach_tasks(&mut self, env: &mut Env, src: CpuId, loop_max: usize, pinned: &mut Pinned, moves: &mut Moves) {
+    fn detach_tasks(&mut self, env: &mut Env, src: CpuId, loop_max: usize, moves: &mut Moves) {
         if self.core.rqs[src.index()].nr_running <= 1 {
-            pinned.all = false;
+            env.pinned.all = false;
             return;
         }
         let mut candidates = std::mem::take(&mut self.core.candidates);
@@ -102,8 +84,7 @@ impl FairClass<'_> {
             if env.imbalance == 0 || keep_one {
                 break;
             }
-            let taken =
-                self.can_migrate_task(env, src, task, pinned).and_then(|()| self.take_from_imbalance(env, src, task));
+            let taken = self.can_migrate_task(env, src, task).and_then(|()| self.take_from_imbalance(env, src, task));
             if let Err(stays) = taken {
                 self.explain_skip(env, src, task, stays);
                 continue;
@@ -206,7 +187,7 @@ impl FairClass<'_> {
     }
 
     /// `can_migrate_task`.
-    fn can_migrate_task(&self, env: &Env, src: CpuId, task: TaskId, pinned: &mut Pinned) -> Result<(), Stays> {
+    fn can_migrate_task(&self, env: &mut Env, src: CpuId, task: TaskId) -> Result<(), Stays> {
         if self.core.rules.refuses_delayed && env.migrate != Migrate::Load && self.fair.entity(task).sched_delayed {
             return Err(Stays::Delayed);
         }
@@ -218,16 +199,19 @@ impl FairClass<'_> {
         if self.fair.throttled_lb_pair(task, env.dst) {
             return Err(Stays::Throttled);
         }
+        if self.core.rules.kthreads_are_no_obstacle && self.core.is_per_cpu_kthread(task) {
+            return Err(Stays::Pinned);
+        }
         if !state.allows(env.dst) {
-            pinned.some = true;
-            if env.idle != CpuIdle::Newly && pinned.elsewhere.is_none() {
+            env.pinned.some = true;
+            if env.idle != CpuIdle::Newly && env.pinned.elsewhere.is_none() {
                 let group = self.core.domains.local_group(env.this, env.level);
                 let cpus = &self.core.domains.at(env.this, env.level).groups[group].cpus;
-                pinned.elsewhere = cpus.iter().copied().find(|cpu| env.considers(*cpu) && state.allows(*cpu));
+                env.pinned.elsewhere = cpus.iter().copied().find(|cpu| env.considers(*cpu) && state.allows(*cpu));
             }
             return Err(Stays::Pinned);
         }
-        pinned.all = false;
+        env.pinned.all = false;
         if self.fair.curr(src) == Some(task) {
             return Err(Stays::Running);
         }

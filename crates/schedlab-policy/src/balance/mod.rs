@@ -64,6 +64,18 @@ pub(crate) struct Env {
     pub excluded: Option<CpuMask>,
     pub migrate: Migrate,
     pub imbalance: u64,
+    pub pinned: Pinned,
+}
+
+/// How affinity restricts a pass (`LBF_*` of `lb_env.flags`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Pinned {
+    /// An imbalance was found, and no task that was considered may run on the destination (`LBF_ALL_PINNED`).
+    pub all: bool,
+    /// Some of them may not (`LBF_SOME_PINNED`).
+    pub some: bool,
+    /// Another CPU of the destination's group that such a task may use (`LBF_DST_PINNED`, `new_dst_cpu`).
+    pub elsewhere: Option<CpuId>,
 }
 
 impl Migrate {
@@ -82,7 +94,18 @@ impl Env {
     /// A pass that has not begun.
     pub fn new(this: CpuId, level: usize, idle: CpuIdle, now: Nanos) -> Env {
         let (migrate, imbalance) = (Migrate::Load, 0);
-        Env { dst: this, level, this, idle, now, src: None, excluded: None, migrate, imbalance }
+        Env {
+            dst: this,
+            level,
+            this,
+            idle,
+            now,
+            src: None,
+            excluded: None,
+            migrate,
+            imbalance,
+            pinned: Pinned::default(),
+        }
     }
 
     pub fn considers(&self, cpu: CpuId) -> bool {

@@ -2,7 +2,7 @@
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
-use super::Schedule;
+use super::{Schedule, Wakeup};
 use crate::class::ClassList;
 use crate::hrtick::Hrtick;
 use crate::{Moves, Resched, Sched, Selection, WakeKind};
@@ -40,8 +40,8 @@ scheduler! {
         fn requeue_delayed(self, task: TaskId, now: Nanos) -> bool;
         /// `select_task_rq`: see [`Sched::select_task_rq`].
         fn select_task_rq(self, task: TaskId, waker_cpu: CpuId, kind: WakeKind, now: Nanos) -> Selection;
-        /// The same for a wakeup that may request the waker's CPU (WF_CURRENT_CPU).
-        fn select_task_rq_for(self, task: (TaskId, bool), waker_cpu: CpuId, kind: WakeKind, now: Nanos) -> Selection;
+        /// The same for a wakeup with all that is known of it.
+        fn select_task_rq_for(self, wakeup: Wakeup, kind: WakeKind, now: Nanos) -> Selection;
         /// `set_task_cpu` in `try_to_wake_up`: see [`Sched::set_wakee_cpu`].
         fn set_wakee_cpu(self, task: TaskId, cpu: CpuId, now: Nanos);
         /// `ttwu_do_activate` up to the enqueue: see [`Sched::activate`].

@@ -56,9 +56,9 @@ pub fn ttwu_queue(driver: &mut impl Driver, wakeup: Wakeup, cpu: CpuId) {
 /// `select_task_rq` and `set_task_cpu`.
 #[inline(always)]
 fn select(driver: &mut impl Driver, wakeup: Wakeup, kind: WakeKind) -> CpuId {
-    let Wakeup { task, waker_cpu, here, .. } = wakeup;
+    let Wakeup { task, waker_cpu, .. } = wakeup;
     let now = driver.clock_task(waker_cpu);
-    let selection = driver.sched().select_task_rq_for((task, here), waker_cpu, kind, now);
+    let selection = driver.sched().select_task_rq_for(wakeup, kind, now);
     let cpu = driver.selected(task, &selection);
     let from = driver.sched().cpu_of(task);
     let now = driver.clock_task(from);

@@ -13,4 +13,6 @@ pub struct Wakeup {
     pub sync: bool,
     /// The task should go to the waker's CPU (WF_CURRENT_CPU).
     pub here: bool,
+    /// The running task makes it, not an interrupt (`in_task()`).
+    pub in_task: bool,
 }

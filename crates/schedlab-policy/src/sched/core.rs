@@ -214,6 +214,12 @@ impl Core {
         self.tasks[task.index()].affinity.as_ref().is_some_and(|mask| mask.count() == 1)
     }
 
+    /// `is_per_cpu_kthread`: a thread of the kernel that belongs to a single CPU.
+    #[must_use]
+    pub fn is_per_cpu_kthread(&self, task: TaskId) -> bool {
+        self.tasks[task.index()].attr.kthread && self.is_pinned(task)
+    }
+
     /// The task's attributes, as last set.
     #[must_use]
     pub fn attr(&self, task: TaskId) -> &TaskAttr {

@@ -49,6 +49,10 @@ pub struct Situation {
     pub has_idle_cores: bool,
     /// `numa_preferred_nid` of the task.
     pub preferred_node: Option<u32>,
+    /// The task that runs on the waking CPU is a kernel thread of that CPU (`is_per_cpu_kthread`).
+    pub kthread: bool,
+    /// That task makes the wakeup, not an interrupt (`in_task()`).
+    pub in_task: bool,
     /// The clock.
     pub now: Nanos,
     /// The tick count, if the trace shows it.
@@ -101,7 +105,9 @@ impl Placement {
         let task = &mut self.core.tasks[asked.task.index()];
         (task.cpu, task.preferred_node) = (asked.prev, asked.preferred_node);
         task.set_affinity(Some(&asked.allowed), &topology);
+        self.set_waker(asked);
         let mut tested = Tested::new(asked.this, true);
+        tested.in_task = asked.in_task;
         let (cpu, rule) = fair.with(&mut self.core).select_task_rq_fair(asked.task, asked.kind, &mut tested, asked.now);
         let numbers = tested.steps().iter().flat_map(|step| step.numbers.iter().copied());
         let waker = [("tasks on the waker's CPU", i64::from(self.core.nr_running(asked.this)))];
@@ -183,6 +189,17 @@ impl Placement {
         }
     }
 
+    /// Kernel threads are told by their names, so only the one that is the waker is known to be one.
+    fn set_waker(&mut self, asked: &Situation) {
+        let topology = self.core.topology.clone();
+        let Some(waker) = self.core.curr(asked.this).filter(|waker| *waker != asked.task) else { return };
+        let waker = &mut self.core.tasks[waker.index()];
+        waker.attr.kthread = asked.kthread;
+        if asked.kthread {
+            waker.set_affinity(Some(&CpuMask::from_iter([asked.this])), &topology);
+        }
+    }
+
     fn set_cpu(&mut self, fair: &Fair, cpu: CpuId, asked: &Situation, pids: &[i32]) {
         let curr = fair.curr(cpu).filter(|_| !asked.others.has(cpu) && !asked.idle.has(cpu));
         if let Some((curr, pid)) = curr.and_then(|curr| Some((curr, *pids.get(curr.index())?))) {
@@ -219,6 +236,8 @@ mod tests {
             nr_idle_scan: limit,
             has_idle_cores: false,
             preferred_node: None,
+            kthread: false,
+            in_task: true,
             now: 1_000_000,
             jiffies: None,
         };
@@ -261,6 +280,8 @@ mod tests {
             nr_idle_scan: 4,
             has_idle_cores: true,
             preferred_node,
+            kthread: false,
+            in_task: true,
             now: 1_000_000,
             jiffies: None,
         };

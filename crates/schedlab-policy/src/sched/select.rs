@@ -7,24 +7,21 @@ use super::{Sched, Selection, TaskAttr, Tested, WakeKind};
 use crate::class::ClassList;
 use crate::decision::{Class, Decision, Function, Verdict};
 use crate::features::Feature;
+use crate::procedure::Wakeup;
 use crate::version::placement::RemoteQueue;
 
 impl<L: ClassList> Sched<L> {
     /// `select_task_rq`: the CPU for `task`. `waker_cpu` is the CPU that executes the call.
     pub fn select_task_rq(&mut self, task: TaskId, waker_cpu: CpuId, kind: WakeKind, now: Nanos) -> Selection {
-        self.select_task_rq_for((task, false), waker_cpu, kind, now)
+        let sync = kind == WakeKind::Wakeup { sync: true };
+        self.select_task_rq_for(Wakeup { task, waker_cpu, sync, here: false, in_task: true }, kind, now)
     }
 
-    /// The same; `here`: the wakeup asks for the waker's CPU (WF_CURRENT_CPU).
-    pub fn select_task_rq_for(
-        &mut self,
-        (task, here): (TaskId, bool),
-        waker_cpu: CpuId,
-        kind: WakeKind,
-        now: Nanos,
-    ) -> Selection {
+    /// The same for a wakeup with all that is known of it.
+    pub fn select_task_rq_for(&mut self, wakeup: Wakeup, kind: WakeKind, now: Nanos) -> Selection {
+        let Wakeup { task, waker_cpu, here, in_task, .. } = wakeup;
         let mut tested = Tested::new(waker_cpu, self.core.log.looks_on()).asking(self.core.queried());
-        tested.here = here;
+        (tested.here, tested.in_task) = (here, in_task);
         let exiting = self.curr(waker_cpu).is_some_and(|waker| self.core.tasks[waker.index()].exiting);
         let kind = if exiting { kind.without_sync() } else { kind };
         let allowed = self.core.tasks[task.index()].affinity.as_ref();

@@ -33,6 +33,8 @@ pub struct TaskAttr {
     pub cpu: CpuId,
     /// The task group it starts in.
     pub group: GroupId,
+    /// It is a thread of the kernel (PF_KTHREAD).
+    pub kthread: bool,
 }
 
 /// The reason why a CPU is selected for a task (`WF_TTWU`, `WF_FORK`, `WF_EXEC`).
@@ -147,6 +149,8 @@ pub struct Tested {
     pub(crate) from: CpuId,
     /// The wakeup asks for that CPU (WF_CURRENT_CPU).
     pub(crate) here: bool,
+    /// The task that runs there asks, not an interrupt (`in_task()`).
+    pub(crate) in_task: bool,
     pub(crate) counts: Counts,
     pub(crate) scans: Scans,
     /// The feature that made the difference.
@@ -171,7 +175,8 @@ impl Tested {
     pub(crate) fn new(from: CpuId, records: bool) -> Self {
         let (counts, scans) = ([0; 5], Scans::default());
         let (feature, function) = (None, Function::Usual);
-        Tested { from, here: false, counts, scans, feature, function, asks: None, steps: records.then(Box::default) }
+        let (here, in_task, steps) = (false, true, records.then(Box::default));
+        Tested { from, here, in_task, counts, scans, feature, function, asks: None, steps }
     }
 
     /// Tests of these CPUs ask the host.

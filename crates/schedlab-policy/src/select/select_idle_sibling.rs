@@ -1,10 +1,10 @@
 //! An idle CPU that shares the target's cache (`select_idle_sibling`, kernel/sched/fair.c 5.2 to 7.2).
 //!
-//! The candidates in their order: target; prev if it shares the cache; the recently used CPU; with SMT and without the
+//! The candidates in their order: target; prev if it shares the cache; prev if a kernel thread of that CPU wakes the task
+//! there, as after IO (5.6 and later); the recently used CPU; with SMT and without the
 //! idle-core hint, a sibling of prev; then the search of the cache ([`super::select_idle_cpu`]; up to 5.11
 //! [`super::select_idle_cpu_up_to_5_11`]). From 6.7 on, on a machine with clusters, prev and the recently used CPU are taken
-//! at once only in the target's cluster; in another one they come after the search. Not modelled: per-CPU kthreads that wake
-//! tasks on prev (stacking after IO). Where CPUs differ in capacity a candidate must be big enough, and the search is
+//! at once only in the target's cluster; in another one they come after the search. Where CPUs differ in capacity a candidate must be big enough, and the search is
 //! [`crate::asym`]'s.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
@@ -14,7 +14,7 @@ use super::select_rule::{SelectRule, Selected};
 use crate::fair::class::FairClass;
 use crate::looked::{Role, Step};
 use crate::sched::types::Tested;
-use crate::version::placement::{IdleSearch, RecentCpu, SchedIdleCpu};
+use crate::version::placement::{IdleSearch, KthreadStacks, RecentCpu, SchedIdleCpu};
 use crate::FairPolicy;
 
 impl FairClass<'_> {
@@ -42,6 +42,9 @@ impl FairClass<'_> {
             }
             spare = Some((prev, SelectRule::PrevIdleInOtherCluster));
         }
+        if self.stacks_with_kthread(task, prev, tested) {
+            return Some((prev, SelectRule::WithKthread));
+        }
         if let Some(recent) = self.recently_used(task, prev, target, tested) {
             if self.is_near(recent, target) {
                 return Some((recent, SelectRule::RecentlyUsedIdle));
@@ -67,6 +70,27 @@ impl FairClass<'_> {
     #[inline]
     fn is_near(&self, cpu: CpuId, target: CpuId) -> bool {
         !self.core.scans_clusters() || self.core.topology.share_resources(cpu, target)
+    }
+
+    /// Whether a per-CPU kthread wakes the task on the CPU that both were on, and no other task is there. The wakee has
+    /// queued the work that the kthread has done, so the kthread is about to sleep. Up to 5.15 the task that an interrupt
+    /// stops counts as the waker, also the idle task.
+    fn stacks_with_kthread(&self, task: TaskId, prev: CpuId, tested: &mut Tested) -> bool {
+        if self.core.rules.kthread_stacks == KthreadStacks::Never || tested.from != prev {
+            return false;
+        }
+        let by_task = tested.in_task || self.core.rules.kthread_stacks == KthreadStacks::AlsoInterrupted;
+        let kthread = self.core.curr(prev).map_or(!tested.in_task, |waker| self.core.is_per_cpu_kthread(waker));
+        let others = self.core.nr_running(prev);
+        let stacks = by_task && kthread && others <= 1 && self.asym_fits_cpu(task, prev);
+        if stacks {
+            tested.step(|| {
+                let numbers = [("tasks on the CPU", i64::from(others)), ("", 0)];
+                let answer = "its per-CPU kthread wakes the task: chosen";
+                Step::of("select_idle_sibling", prev, Role::Previous, answer).with(numbers)
+            });
+        }
+        stacks
     }
 
     /// The task's `recent_used_cpu` if it is idle. Prev replaces it, up to 5.14 only in that case.

@@ -32,6 +32,8 @@ pub enum SelectRule {
     TargetIdle,
     /// The previous CPU is.
     PrevIdle,
+    /// The waker is a kernel thread of the previous CPU, and no other task is there.
+    WithKthread,
     /// The recently used one is.
     RecentlyUsedIdle,
     /// The previous CPU is, in another cluster than the target.
@@ -78,6 +80,7 @@ impl SelectRule {
             SelectRule::NotLighter => "wake_affine: prev",
             SelectRule::TargetIdle => "target idle",
             SelectRule::PrevIdle => "prev idle",
+            SelectRule::WithKthread => "prev, with the per-CPU kthread that wakes",
             SelectRule::RecentlyUsedIdle => "recently used idle",
             SelectRule::PrevIdleInOtherCluster => "prev idle in another cluster",
             SelectRule::RecentlyUsedIdleInOtherCluster => "recently used idle in another cluster",
@@ -102,7 +105,7 @@ impl SelectRule {
     /// Whether `select_idle_sibling` has returned before it reads and sets `recent_used_cpu`.
     #[must_use]
     pub fn precedes_recent_cpu(self) -> bool {
-        matches!(self, SelectRule::TargetIdle | SelectRule::PrevIdle)
+        matches!(self, SelectRule::TargetIdle | SelectRule::PrevIdle | SelectRule::WithKthread)
     }
 
     /// The function that decided.

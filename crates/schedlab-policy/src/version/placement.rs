@@ -42,6 +42,18 @@ choices! {
 }
 
 choices! {
+    /// Whether a wakee stays on its CPU with the per-CPU kthread that wakes it there.
+    pub enum KthreadStacks {
+        /// It does not.
+        Never = "no",
+        /// Also if an interrupt wakes it while the kthread, or the idle task, is current.
+        AlsoInterrupted = "also if an interrupt stops the kthread",
+        /// If the kthread itself wakes it (`in_task`).
+        InTask = "yes",
+    }
+}
+
+choices! {
     /// Where `recent_used_cpu` comes from.
     pub enum RecentCpu {
         /// The CPU on which the task last made an affine wakeup; prev once it was used itself.
@@ -158,6 +170,14 @@ rules! {
         from "5.4" by "3c29e651e16d" => SchedIdleCpu::Counts,
         from "7.1" by "fd54d81c2c0e" => SchedIdleCpu::CountsForOthers;
 
+    /// A wakee stays on its CPU with the per-CPU kthread that wakes it there (`is_per_cpu_kthread`).
+    BOTH "idle search: per-CPU kthreads" in "select_idle_sibling"
+    kthread_stacks: KthreadStacks = KthreadStacks::Never,
+        from "5.6" by "52262ee567ad" => KthreadStacks::AlsoInterrupted,
+        from "5.16" by "8b4e74ccb582" => KthreadStacks::InTask,
+        seen "5.10.262" unverified "read in 5.10.262" => KthreadStacks::InTask,
+        seen "5.15.148" unverified "read in 5.10.262 and 6.1.192, the neighbours of 5.15.148" => KthreadStacks::InTask;
+
     /// Where `recent_used_cpu` comes from.
     BOTH "idle search: recent CPU" in "select_idle_sibling"
     recent_cpu: RecentCpu = RecentCpu::WhereItWoke,
@@ -257,10 +277,21 @@ rules! {
     hot_between_threads: bool = true,
         from "5.10" by "ec73240b1627" => false;
 
+    /// A per-CPU kthread that may not move is no sign that affinity hinders balancing.
+    BOTH "balance: per-CPU kthreads" in "can_migrate_task"
+    kthreads_are_no_obstacle: bool = false,
+        from "5.13" unverified "read in 5.10.262 and 6.1.192; absent in 5.2.1" => true,
+        seen "5.10.262" unverified "read in 5.10.262" => true;
+
     /// Active balancing starts whatever the imbalance is counted in, and its push counts as progress.
     BOTH "balance: active balancing" in "need_active_balance"
     pushes_for_anything: bool = true,
         from "5.12" by "e9b9734b7465" => false;
+
+    /// If affinity forbids to push the running task, the interval may grow as if all tasks were pinned, although others wait.
+    BOTH "balance: running task is pinned" in "sched_balance_rq"
+    forbidden_push_is_pinned: bool = true,
+        from "5.12" unverified "read in 5.10.262, absent in 6.1.192; posted in January 2021 in one series with e9b9734b7465" => false;
 
     /// Above SMT an idle CPU of a wholly idle core balances before one with a busy sibling.
     BOTH "balance: prefers idle cores" in "should_we_balance"

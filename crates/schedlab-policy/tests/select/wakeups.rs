@@ -2,7 +2,7 @@
 
 use schedlab_model::{CpuId, CpuMask, Topology, MSEC, SEC};
 use schedlab_policy::procedure::{sched_ttwu_pending, try_to_wake_up, Effect, Recorder, Wakeup};
-use schedlab_policy::{KernelConfig, WakeKind};
+use schedlab_policy::{KernelConfig, TaskAttr, WakeKind};
 
 use crate::lab::{Lab, Shape, SYNC, WAKE};
 
@@ -82,7 +82,11 @@ fn a_wakeup_can_ask_for_the_wakers_cpu() {
         let mut lab = Lab::new(version, (1, 1, 4, 1));
         let wakee = lab.pinned(2, mask);
         lab.running(0);
-        let selection = lab.sched.select_task_rq_for((wakee, true), CpuId(0), WAKE, lab.now);
+        let selection = lab.sched.select_task_rq_for(
+            Wakeup { task: wakee, waker_cpu: CpuId(0), sync: false, here: true, in_task: true },
+            WAKE,
+            lab.now,
+        );
         assert_eq!((selection.cpu.0, selection.rule), expected, "{version} on {mask}");
     }
 }
@@ -302,7 +306,7 @@ fn a_pending_wakeup_hides_an_idle_cpu() {
     let task = lab.task_on(1);
     lab.running(0);
     let mut recorder = Recorder::new(&mut lab.sched, lab.now);
-    try_to_wake_up(&mut recorder, Wakeup { task, waker_cpu: CpuId(0), sync: false, here: false });
+    try_to_wake_up(&mut recorder, Wakeup { task, waker_cpu: CpuId(0), sync: false, here: false, in_task: true });
     let queued = Effect::WakelistQueued { task, cpu: CpuId(1), first: true };
     assert_eq!(recorder.effects, [Effect::Waking { task, cpu: CpuId(1) }, queued]);
     assert_eq!((lab.sched.is_idle(CpuId(1)), lab.sched.nr_running(CpuId(1))), (false, 0));
@@ -343,4 +347,35 @@ fn affinity_changes_name_a_destination_only_for_queued_tasks() {
     lab.sched.move_queued_task(runner, dest, lab.now);
     assert_eq!((lab.sched.curr(CpuId(0)), lab.sched.cpu_of(runner)), (None, dest));
     assert_eq!((lab.schedule(CpuId(0)), lab.schedule(dest)), (None, Some(runner)));
+}
+
+#[test]
+fn a_wakee_stays_with_the_per_cpu_kthread_that_wakes_it() {
+    // Four cores under one cache; the wakee was on CPU 0, where a kworker of that CPU runs, and CPU 2 was used before.
+    const STAYS: (u32, &str) = (0, "prev, with the per-CPU kthread that wakes");
+    const GOES: (u32, &str) = (1, "idle CPU search");
+    for (name, version, affinity, kthread, others, in_task, expected) in [
+        ("a kworker", "7.2", "0", true, 0, true, STAYS),
+        ("a kworker", "5.10", "0", true, 0, true, STAYS),
+        ("before 5.6", "5.2", "0", true, 0, true, GOES),
+        ("a pinned task of a user", "6.1", "0", false, 0, true, GOES),
+        ("an unbound kworker", "6.1", "0-3", true, 0, true, GOES),
+        ("another task waits", "6.1", "0", true, 1, true, GOES),
+        ("an interrupt", "6.1", "0", true, 0, false, GOES),
+        ("an interrupt, up to 5.15", "5.13", "0", true, 0, false, STAYS),
+    ] {
+        let mut lab = Lab::new(version, (1, 1, 4, 1));
+        let wakee = lab.task_on(0);
+        let (cpu, affinity) = (CpuId(0), CpuMask::from_list(affinity));
+        let waker = lab.sched.add_task(&TaskAttr { cpu, affinity, kthread, ..TaskAttr::default() });
+        lab.enqueue(waker);
+        lab.schedule(cpu);
+        for _ in 0..others {
+            let other = lab.task_on(0);
+            lab.enqueue(other);
+        }
+        let wakeup = Wakeup { task: wakee, waker_cpu: cpu, sync: false, here: false, in_task };
+        let selection = lab.sched.select_task_rq_for(wakeup, WAKE, lab.now);
+        assert_eq!((selection.cpu.0, selection.rule), expected, "{name}, {version}");
+    }
 }

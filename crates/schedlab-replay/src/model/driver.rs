@@ -152,14 +152,8 @@ impl Scheduler for Replay<'_> {
         Selection { cpu, tested: Default::default(), scans: Scans::default(), hypercalls: 0, rule: "recorded" }
     }
 
-    fn select_task_rq_for(
-        &mut self,
-        (task, _): (TaskId, bool),
-        waker_cpu: CpuId,
-        kind: WakeKind,
-        now: Nanos,
-    ) -> Selection {
-        self.select_task_rq(task, waker_cpu, kind, now)
+    fn select_task_rq_for(&mut self, wakeup: Wakeup, kind: WakeKind, now: Nanos) -> Selection {
+        self.select_task_rq(wakeup.task, wakeup.waker_cpu, kind, now)
     }
 
     fn set_wakee_cpu(&mut self, _: TaskId, _: CpuId, _: Nanos) {

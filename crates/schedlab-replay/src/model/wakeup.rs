@@ -26,7 +26,7 @@ impl Model {
         let Some(id) = self.task(pid) else { return };
         if let Some(task) = self.tasks.get_mut(&pid).filter(|task| task.waking != Waking::New) {
             task.waking = Waking::Selected;
-            let wakeup = procedure::Wakeup { task: id, waker_cpu: self.at, sync: false, here: false };
+            let wakeup = procedure::Wakeup { task: id, waker_cpu: self.at, sync: false, here: false, in_task: true };
             try_to_wake_up(&mut Replay::new(self, Recorded::Selected { pid, from, to, charged }), wakeup);
         }
     }
@@ -37,7 +37,7 @@ impl Model {
         let Some(id) = self.task(pid) else { return };
         let waking = self.tasks.get_mut(&pid).map(|task| std::mem::take(&mut task.waking));
         let (waker_cpu, resched) = (self.at, self.fair.need_resched(cpu));
-        let request = procedure::Wakeup { task: id, waker_cpu, sync: false, here: false };
+        let request = procedure::Wakeup { task: id, waker_cpu, sync: false, here: false, in_task: true };
         let driver = &mut Replay::new(self, Recorded::Enqueued { wakeup, resched });
         match waking {
             _ if new => wake_up_new_task(driver, id, waker_cpu),

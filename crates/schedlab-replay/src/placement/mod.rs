@@ -223,6 +223,8 @@ impl Placements {
             nr_idle_scan: state.map_or(size, |state| state.nr_idle_scan),
             has_idle_cores: state.map_or(self.kernel.has_idle_cores(select.prev), |state| state.has_idle_cores),
             preferred_node: state.and_then(|state| state.preferred_node),
+            kthread: select.kthread,
+            in_task: select.in_task,
             now: model.clock_of(select.this),
             jiffies: select.jiffies,
         }

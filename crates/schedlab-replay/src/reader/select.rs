@@ -4,6 +4,7 @@ use schedlab_model::{CpuId, CpuMask, Nanos, USEC};
 use schedlab_policy::WakeKind;
 use schedlab_trace::Kind;
 
+use super::pass::per_cpu_kthread;
 use super::task::{Place, Task};
 use super::Reader;
 use crate::operation::{Operation, Select};
@@ -37,6 +38,8 @@ impl Reader {
             this: entry.cpu,
             prev: probe.prev,
             kind: if dying { probe.kind.without_sync() } else { probe.kind },
+            kthread: per_cpu_kthread(ahead.name(entry.pid)) == Some(entry.cpu),
+            in_task: entry.in_task(),
             chosen,
             jiffies: probe.jiffies,
             state: probe.state,

@@ -8,7 +8,7 @@ use schedlab_workload::housekeeping::DEFERRABLE;
 
 use super::percpu::HrTimer;
 use super::state::Kernel;
-use super::wake::try_to_wake_up;
+use super::wake::wake_from_interrupt;
 use crate::machine::Machine;
 use crate::run::{Run, Source};
 
@@ -62,7 +62,7 @@ pub fn __hrtimer_run_queues<S: Sink>(run: &mut Run<S>, machine: &mut Machine, ke
             break;
         }
         kernel.cpus[cpu.index()].hrtimers.pop();
-        try_to_wake_up(run, machine, kernel, timer.task, cpu, false);
+        wake_from_interrupt(run, machine, kernel, timer.task, cpu);
     }
     program(run, machine, kernel, cpu);
 }
@@ -75,7 +75,7 @@ pub fn run_deferrable_timers<S: Sink>(run: &mut Run<S>, machine: &mut Machine, k
             break;
         }
         kernel.cpus[cpu.index()].deferrable.pop();
-        try_to_wake_up(run, machine, kernel, timer.task, cpu, false);
+        wake_from_interrupt(run, machine, kernel, timer.task, cpu);
     }
 }
 

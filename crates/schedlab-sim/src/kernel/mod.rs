@@ -77,4 +77,4 @@ pub use tick::on_tick;
 pub use timers::on_class_timer;
 pub use tlb::{csd_lock_wait, flush_tlb_mm_range, on_flush_ipi};
 pub use tlb_flush::PvCalls;
-pub use wake::{on_wakeup, try_to_wake_up, wake_on_current_cpu};
+pub use wake::{on_wakeup, try_to_wake_up, wake_from_interrupt, wake_on_current_cpu};

@@ -13,7 +13,7 @@ use super::task::Life;
 use crate::machine::Machine;
 use crate::run::Run;
 
-/// `try_to_wake_up`, executed on CPU `waker_cpu`. `sync`: the waker is about to sleep.
+/// `try_to_wake_up` by the task that runs on CPU `waker_cpu`. `sync`: the waker is about to sleep.
 pub fn try_to_wake_up<S: Sink>(
     run: &mut Run<S>,
     machine: &mut Machine,
@@ -22,7 +22,18 @@ pub fn try_to_wake_up<S: Sink>(
     waker_cpu: CpuId,
     sync: bool,
 ) {
-    wake(run, machine, kernel, Wakeup { task, waker_cpu, sync, here: false });
+    wake(run, machine, kernel, Wakeup { task, waker_cpu, sync, here: false, in_task: true });
+}
+
+/// The same by an interrupt on CPU `waker_cpu`.
+pub fn wake_from_interrupt<S: Sink>(
+    run: &mut Run<S>,
+    machine: &mut Machine,
+    kernel: &mut Kernel,
+    task: TaskId,
+    waker_cpu: CpuId,
+) {
+    wake(run, machine, kernel, Wakeup { task, waker_cpu, sync: false, here: false, in_task: false });
 }
 
 /// The same with WF_CURRENT_CPU: the task goes to the waker's CPU if it may.
@@ -33,7 +44,7 @@ pub fn wake_on_current_cpu<S: Sink>(
     task: TaskId,
     waker_cpu: CpuId,
 ) {
-    wake(run, machine, kernel, Wakeup { task, waker_cpu, sync: false, here: true });
+    wake(run, machine, kernel, Wakeup { task, waker_cpu, sync: false, here: true, in_task: true });
 }
 
 fn wake<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, wakeup: Wakeup) {

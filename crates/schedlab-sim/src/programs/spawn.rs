@@ -92,6 +92,7 @@ fn start_task<S: Sink>(
         slice: spec.slice,
         affinity: spec.affinity,
         cpu: first_cpu(programs, workload, spec, kernel.cpus.len()),
+        kthread: workload.kernel_threads,
         group: if workload.kernel_threads {
             GroupId::ROOT
         } else {

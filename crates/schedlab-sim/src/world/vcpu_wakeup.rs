@@ -72,7 +72,7 @@ impl VirtualSystems {
             return run.touch(kernel.id, by);
         }
         machine.cpus[by.index()].progress(run.now);
-        kernel::try_to_wake_up(run, machine, kernel, task, by, false);
+        kernel::wake_from_interrupt(run, machine, kernel, task, by);
         kernel::irqentry_exit(run, machine, kernel, by);
         if self.vcpus[vcpu].thread == Thread::Blocked {
             self.vcpus[vcpu].moved(Thread::Runnable, run.now);
