@@ -103,6 +103,7 @@ def changes_text(variant: Variant) -> str:
         *(f"{task}.{key}={value}" for task, own in _items(changes, "tasks") for key, value in own.items()),
         *(f"{group} {key}={value}" for group, own in _items(changes, "cgroups") for key, value in own.items()),
         *(f"{guest}.{key}={_flat(value)}" for guest, own in _items(changes, "guests") for key, value in own.items()),
+        *(" ".join(_pair(key, value) for key, value in event.items()) for event in changes.get("hotplug") or ()),
         *(f"autogroup {'on' if changes['autogroup'] else 'off'}" for _ in range("autogroup" in changes)),
         *(f"{name}={value}" for name, value in _items(changes, "sysctl")),
     ]

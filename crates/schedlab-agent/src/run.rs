@@ -45,6 +45,7 @@ pub fn run(spec: &RunSpec, real: Vec<Option<RealProgram>>, settings: &Settings) 
     refuse_latency_nice(spec)?;
     refuse_kernel_sections(spec)?;
     refuse_cpusets(spec)?;
+    refuse_hotplug(spec)?;
     inherited::reset()?;
     let signals = sys::signal_fd(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP]).map_err(os("signalfd"))?;
     let kernel_work =
@@ -98,6 +99,15 @@ fn refuse_cpusets(spec: &RunSpec) -> Result<()> {
         }
         None => Ok(()),
     }
+}
+
+/// Refuses CPUs that go offline: the agent does not change the machine that it measures.
+fn refuse_hotplug(spec: &RunSpec) -> Result<()> {
+    if spec.hotplug.is_empty() {
+        return Ok(());
+    }
+    let what = "hotplug: CPUs go offline only in the simulator".to_owned();
+    Err(AgentError::cannot(what, "leave hotplug out, or run the variant on the simulator"))
 }
 
 /// Refuses steps whose effect in the kernel a program cannot bring about.

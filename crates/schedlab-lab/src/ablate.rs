@@ -31,6 +31,9 @@ const TASKS: &str = "tasks";
 /// The name of the difference between the variants' guests.
 const GUESTS: &str = "guests";
 
+/// The name of the difference between the CPUs that go offline.
+const HOTPLUG: &str = "hotplug";
+
 /// The differences between `a` and `b` in the kernel, in the tasks' settings and in the mechanisms of the machine.
 #[must_use]
 pub fn differences(a: &RunSpec, b: &RunSpec) -> Vec<Difference> {
@@ -48,6 +51,10 @@ pub fn differences(a: &RunSpec, b: &RunSpec) -> Vec<Difference> {
     if !same_guests(a, b) {
         let (a, b) = ("guests of the first variant".to_owned(), "guests of the second variant".to_owned());
         all.push(Difference { name: GUESTS, kind: "setting", function: None, since: None, a, b, within: None });
+    }
+    if a.hotplug != b.hotplug {
+        let (a, b) = ("CPUs of the first variant".to_owned(), "CPUs of the second variant".to_owned());
+        all.push(Difference { name: HOTPLUG, kind: "setting", function: None, since: None, a, b, within: None });
     }
     all.extend(physics(&a.machine.physics, &b.machine.physics));
     all
@@ -84,9 +91,10 @@ fn same_guests(a: &RunSpec, b: &RunSpec) -> bool {
 pub fn hybrid(a: &RunSpec, b: &RunSpec, names: &[&str]) -> RunSpec {
     let workloads = if names.contains(&TASKS) { &b.workloads } else { &a.workloads };
     let guests = if names.contains(&GUESTS) { &b.guests } else { &a.guests };
+    let hotplug = Arc::clone(if names.contains(&HOTPLUG) { &b.hotplug } else { &a.hotplug });
     let (kernel, machine) = (a.kernel.with(&b.kernel, names), mixed_machine(&a.machine, &b.machine, names));
     let guests = guests.iter().map(|guest| guest.clone().with_physics(machine.physics)).collect();
-    RunSpec { machine, kernel, workloads: Arc::clone(workloads), guests: Arc::new(guests), ..a.clone() }
+    RunSpec { machine, kernel, workloads: Arc::clone(workloads), guests: Arc::new(guests), hotplug, ..a.clone() }
 }
 
 /// The machine of `a` with the named mechanisms as in `b`.

@@ -173,6 +173,45 @@ impl Topology {
         Topology { places, cluster: self.smt.clone(), share_id: llc_ids, has_clusters: false, ..self.clone() }
     }
 
+    /// The machine while only some CPUs are active (`cpu_active_mask`). The others share nothing with any CPU, are in no mask but
+    /// their own and have no domains. [`Topology::node`] of such a CPU has the active CPUs of its node.
+    #[must_use]
+    pub fn with_active(&self, active: &CpuMask) -> Self {
+        let active = active.and(&self.all);
+        let free = self.places.iter().map(|place| place.core.max(place.cluster).max(place.llc) + 1).max().unwrap_or(0);
+        let place = |(at, place): (usize, &CpuPlace)| {
+            let own = free + at as u32;
+            match active.has(CpuId(at as u32)) {
+                true => *place,
+                false => CpuPlace { core: own, cluster: own, llc: own, ..*place },
+            }
+        };
+        let of = |masks: &[CpuMask]| -> Vec<CpuMask> {
+            let each = self.cpus().zip(masks);
+            each.map(|(cpu, mask)| if active.has(cpu) { mask.and(&active) } else { CpuMask::from_iter([cpu]) })
+                .collect()
+        };
+        let (smt, cluster, llc) = (of(&self.smt), of(&self.cluster), of(&self.llc));
+        let is_clustered = |cpu: usize| cluster[cpu].count() > smt[cpu].count();
+        let unit = |cpu: usize| if is_clustered(cpu) { &cluster[cpu] } else { &llc[cpu] };
+        Topology {
+            places: self.places.iter().enumerate().map(place).collect(),
+            share_id: (0..self.nr_cpus()).map(|cpu| unit(cpu).lowest().unwrap_or_default()).collect(),
+            has_clusters: (0..self.nr_cpus()).any(is_clustered),
+            node: self.node.iter().map(|mask| mask.and(&active)).collect(),
+            all: active,
+            capacities: self.capacities.clone(),
+            smt,
+            cluster,
+            llc,
+        }
+    }
+
+    /// Every CPU, whether active or not.
+    pub fn cpus(&self) -> impl Iterator<Item = CpuId> {
+        (0..self.places.len() as u32).map(CpuId)
+    }
+
     /// A regular machine: every unit has the same number of the next smaller one. CPUs are numbered core-major with
     /// the threads of a core adjacent when `adjacent_threads` (POWER), else thread-major over all cores (x86).
     pub fn regular(
@@ -213,7 +252,7 @@ impl Topology {
         self.places[cpu.index()]
     }
 
-    /// Every CPU.
+    /// Every CPU that is active.
     #[must_use]
     pub fn all(&self) -> &CpuMask {
         &self.all
@@ -286,6 +325,9 @@ impl Topology {
     #[must_use]
     pub fn domains(&self, cpu: CpuId) -> Vec<(Level, CpuMask)> {
         let i = cpu.index();
+        if !self.all.has(cpu) {
+            return Vec::new();
+        }
         let spans = [
             (Level::Smt, self.smt[i]),
             (Level::Cls, self.cluster[i]),
@@ -331,6 +373,28 @@ fn nested(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cpu_that_is_not_active_shares_nothing() {
+        let all = Topology::regular(2, 1, 2, 2, true).unwrap();
+        let t = all.with_active(&CpuMask::from_list("0,2-7").unwrap());
+        let away = CpuId(1);
+        assert_eq!((t.all().to_list().as_str(), t.domains(away).len()), ("0,2-7", 0));
+        assert_eq!([t.smt(CpuId(0)), t.llc(CpuId(0)), t.node(away)].map(CpuMask::to_list), ["0", "0,2-3", "0,2-3"]);
+        assert!(!t.share_llc(away, CpuId(0)) && !t.share_resources(away, CpuId(0)) && t.share_llc(CpuId(0), CpuId(2)));
+        // The levels of CPU 0: it has no sibling, so the threads add none.
+        let spans = |cpu: u32| t.domains(CpuId(cpu)).iter().map(|(_, span)| span.count()).collect::<Vec<_>>();
+        assert_eq!((spans(0), spans(2), spans(4)), (vec![3, 7], vec![2, 3, 7], vec![2, 4, 7]));
+        // Everything is as before once it is back.
+        let back = all.with_active(all.all());
+        for cpu in all.cpus() {
+            assert_eq!(back.domains(cpu), all.domains(cpu));
+            assert!(
+                back.place(cpu) == all.place(cpu)
+                    && back.share_resources(cpu, CpuId(0)) == all.share_resources(cpu, CpuId(0))
+            );
+        }
+    }
 
     #[test]
     fn x86_numbering_puts_siblings_half_the_machine_apart() {

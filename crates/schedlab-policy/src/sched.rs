@@ -3,7 +3,7 @@
 //!
 //! The policy has no time of its own: every call is passed `now`, and the costs of actions are the caller's. It follows
 //! kernel/sched/core.c of 6.1 to 7.2. Core code calls the classes through [`SchedClass`](crate::class::SchedClass) and names
-//! none of them. Not modelled: the stop class, CPU hotplug, NUMA balancing.
+//! none of them. Not modelled: the stop class, NUMA balancing.
 
 mod available_idle_cpu;
 mod balance;
@@ -11,6 +11,7 @@ mod change;
 mod clock;
 mod core;
 mod dispatch;
+mod hotplug;
 mod log;
 mod pick;
 mod placement;
@@ -122,7 +123,7 @@ impl<L: ClassList> Sched<L> {
     /// Adds a task that does not run yet. Its first enqueue is [`WakeKind::Fork`].
     pub fn add_task(&mut self, attr: &TaskAttr) -> TaskId {
         let mut state = Task::new(attr, &self.core.topology);
-        state.set_affinity(attr.affinity.as_ref(), &self.core.topology);
+        state.set_affinity(attr.affinity.as_ref(), &self.core.possible);
         self.add(state)
     }
 
@@ -282,7 +283,7 @@ impl<L: ClassList> Sched<L> {
         self.core.domains.overload()
     }
 
-    /// The machine.
+    /// The active CPUs of the machine.
     #[must_use]
     pub fn topology(&self) -> &Arc<Topology> {
         &self.core.topology

@@ -237,7 +237,7 @@ impl<'a> Files<'a> {
 }
 
 /// Reads a CPU list.
-fn cpu_list(value: &Value) -> Result<CpuMask> {
+pub(crate) fn cpu_list(value: &Value) -> Result<CpuMask> {
     const FORM: &str = "a CPU list such as \"0-3,8\"";
     let mask = CpuMask::from_list(value.string(FORM)?).filter(|mask| !mask.is_empty());
     mask.ok_or_else(|| value.refuse("not a CPU list").expected(FORM))

@@ -1,13 +1,14 @@
 //! Checks the workloads, the variants and the machine against each other. Each of them has been validated by itself.
 
 use schedlab_model::{suggest, CpuMask};
+use schedlab_policy::Feature;
 use schedlab_spec::{Machine, Memory};
 use schedlab_workload::{ObjectSpec, Op, Policy, Program, TaskSpec, Workload};
 
 use crate::attributes::{has_latency_nice, has_slice, no_slice};
 use crate::error::{Result, ScenarioError};
 use crate::workload::Draft;
-use crate::{cgroup, variant};
+use crate::{cgroup, guest, variant};
 
 /// Refuses workloads that need what the machine or the kernel of a variant does not have.
 pub(crate) fn check(
@@ -127,6 +128,38 @@ pub(crate) fn cpusets(
             let message = format!("variant {name}: guests beside cpusets are not modelled");
             return Err(draft.table.error(message).hint("use cpus of the [[guest]] instead"));
         }
+    }
+    Ok(())
+}
+
+/// Refuses CPUs that go offline beside what that is not modelled for.
+pub(crate) fn hotplug(
+    drafts: &[Draft],
+    variants: &[variant::Draft],
+    guests: &[guest::Draft],
+    machine: &Machine,
+) -> Result<()> {
+    for variant in variants {
+        let Some((_, place)) = variant.hotplug.first() else { continue };
+        let of = |workload: &Workload| {
+            let changes = ops(workload).any(|(_, _, op)| matches!(op, Op::SetPolicy(policy) if deadline(*policy)));
+            changes || workload.tasks.iter().any(|task| deadline(task.policy))
+        };
+        let own = variant.tasks.iter().filter_map(|(_, attributes)| attributes.policy);
+        let what = match () {
+            () if machine.topology.capacities().is_some() => "on a machine with CPUs of different capacity",
+            () if !guests.is_empty() => "beside guests, whose vCPU threads may be pinned,",
+            () if drafts.iter().any(|draft| of(&draft.workload)) || own.into_iter().any(deadline) => {
+                "beside SCHED_DEADLINE, whose bandwidth belongs to the CPUs,"
+            }
+            () if variant.cgroups.iter().any(|cgroup| cgroup.bandwidth.is_some()) => {
+                "beside a quota of a control group"
+            }
+            () if variant.kernel.has(Feature::Swqueue) => "with SWQUEUE",
+            () => continue,
+        };
+        let message = format!("variant {}: CPUs that go offline {what} are not modelled", variant.name);
+        return Err(place.error(message).hint("leave hotplug out, or what it meets"));
     }
     Ok(())
 }

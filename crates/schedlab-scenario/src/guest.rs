@@ -233,6 +233,7 @@ impl<'a> Keys<'_, 'a> {
             seed: 0,
             noise: false,
             ties: None,
+            hotplug: Arc::default(),
             guests: Arc::default(),
         }
     }

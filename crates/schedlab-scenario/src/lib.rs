@@ -33,6 +33,7 @@ mod dist;
 mod error;
 mod fits;
 mod guest;
+mod hotplug;
 mod identity;
 mod kernel_sections;
 mod kernel_settings;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use schedlab_model::{Nanos, MSEC};
 use schedlab_policy::KernelConfig;
-use schedlab_spec::{Cgroup, Guest, Machine, Physics, RunSpec};
+use schedlab_spec::{Cgroup, CpuChange, Guest, Machine, Physics, RunSpec};
 use schedlab_workload::Workload;
 use serde_json::Value as Json;
 
@@ -76,6 +76,8 @@ pub struct Variant {
     pub workloads: Arc<Vec<Workload>>,
     /// The control groups with the values of this variant, parents first.
     pub cgroups: Arc<Vec<Cgroup>>,
+    /// CPUs that go offline and come back.
+    pub hotplug: Arc<Vec<CpuChange>>,
     /// The guests with the values of this variant, without their workloads.
     pub guests: Vec<Guest>,
     /// Whether the tasks of each workload that are outside of control groups share an autogroup (`sched_autogroup_enabled`).
@@ -157,6 +159,7 @@ impl Scenario {
             seed,
             noise: self.noise,
             ties: self.ties,
+            hotplug: Arc::clone(&found.hotplug),
             guests: Arc::default(),
         };
         if !found.guests.is_empty() {
@@ -229,6 +232,7 @@ pub(crate) fn of_root(root: &Table, file: &str, stem: &str, dir: &Path, override
     drafts.iter().try_for_each(|draft| fits::check(draft, &variants, &cgroups, nr_cpus, machine.memory))?;
     fits::capacities(&drafts, &variants, &machine)?;
     fits::cpusets(&drafts, &variants, &cgroups, nr_cpus)?;
+    fits::hotplug(&drafts, &variants, &guests, &machine)?;
     for variant in &mut variants {
         variant.not_simulated = variant.not_simulated.take().or_else(|| fits::boosted(&drafts, variant));
     }
@@ -344,7 +348,8 @@ fn variants<'a>(
 ) -> Result<Vec<variant::Draft<'a>>> {
     let mut drafts: Vec<variant::Draft> = Vec::new();
     for table in some_tables(root, "variant")? {
-        let draft = variant::read(table.clone(), machine, workloads, cgroups, guests)?;
+        let shared = root.get("hotplug");
+        let draft = variant::read(table.clone(), machine, workloads, (cgroups, guests), shared)?;
         if drafts.iter().any(|known| known.name == draft.name) {
             return Err(duplicate(&table, "variant", &draft.name));
         }
@@ -370,6 +375,7 @@ fn finish(drafts: Vec<variant::Draft>, plain: Vec<Workload>, workloads: &[worklo
         changes: draft.changes,
         settings: draft.settings,
         cgroups: Arc::new(draft.cgroups),
+        hotplug: Arc::new(draft.hotplug.into_iter().map(|(change, _)| change).collect()),
         guests: draft.guests,
         autogroup: draft.autogroup,
         physics: draft.physics,

@@ -2,19 +2,20 @@
 
 use schedlab_model::suggest;
 use schedlab_policy::{KernelConfig, Version};
-use schedlab_spec::{Cgroup, Guest, Machine, Physics};
+use schedlab_spec::{Cgroup, CpuChange, Guest, Machine, Physics};
 use serde_json::{json, Map, Value as Json};
 
 use crate::attributes::Attributes;
 use crate::cgroup;
 use crate::error::{Result, ScenarioError};
 use crate::guest;
+use crate::hotplug;
 use crate::kernel_settings::{self, features, knobs, preempt, sysctl, RealSettings};
 use crate::keys::{VARIANT, VARIANT_TASK};
 use crate::machine::{hz, switches};
 use crate::naming::word;
 use crate::units;
-use crate::value::Table;
+use crate::value::{Table, Value};
 
 /// A variant that has not been checked against the workloads.
 #[derive(Debug)]
@@ -31,6 +32,8 @@ pub(crate) struct Draft<'a> {
     pub tasks: Vec<(String, Attributes<'a>)>,
     /// The control groups with the values of this variant.
     pub cgroups: Vec<Cgroup>,
+    /// CPUs that go offline and come back, with their places in the file.
+    pub hotplug: Vec<(CpuChange, Value<'a>)>,
     /// The guests with the values of this variant.
     pub guests: Vec<Guest>,
     /// `sched_autogroup_enabled`.
@@ -46,8 +49,8 @@ pub(crate) fn read<'a>(
     table: Table<'a>,
     machine: &Machine,
     workloads: &[(&str, Option<&str>)],
-    groups: &[cgroup::Draft],
-    guests: &[guest::Draft],
+    (groups, guests): (&[cgroup::Draft], &[guest::Draft]),
+    hotplug_of_all: Option<Value<'a>>,
 ) -> Result<Draft<'a>> {
     let table = table.only(&VARIANT)?;
     let name = word(&table.require("name", "the name shown in results")?)?.to_owned();
@@ -70,6 +73,13 @@ pub(crate) fn read<'a>(
     let (tasks, shown) = tasks(&table, versions, &name, workloads)?;
     changes.insert("tasks".into(), shown.into());
     let cgroups = cgroups(&table, version, &name, groups, &mut changes)?;
+    let hotplug = match table.get("hotplug").or(hotplug_of_all) {
+        Some(events) => hotplug::read(&events, machine.topology.nr_cpus())?,
+        None => Vec::new(),
+    };
+    if !hotplug.is_empty() {
+        changes.insert("hotplug".into(), hotplug::show(&hotplug));
+    }
     let autogroup = table.get("autogroup").map(|value| value.boolean()).transpose()?;
     if let Some(enabled) = autogroup {
         changes.insert("autogroup".into(), enabled.into());
@@ -90,6 +100,7 @@ pub(crate) fn read<'a>(
         settings,
         tasks,
         cgroups,
+        hotplug,
         guests,
         autogroup,
         physics,

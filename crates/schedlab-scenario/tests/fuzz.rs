@@ -15,6 +15,7 @@ const MIXED: &str = r#"
 machine = { base = "rpi4", hz = 1000, sections = [{ call = "fork", length = 10, might-sleep = [1], spinlock = [[2, 3]] }], topology = { cores-per-llc = 2, nodes = 2 }, costs = { tick = { quantiles = { p0 = "1us", p100 = "9us" }, source = "x" } } }
 duration = "1.5s"
 seeds = [1, 2, 3]
+hotplug = [{ at = "2ms", offline = "1-2" }, { at = "5ms", online = "2" }]
 workload = [
     { use = "schbench", name = "s", message-threads = 2, runtime = 5, slice = "3ms", cpus = "0-1" },
     { name = "p", count = 3, delay = "1ms", timer-slack = "1us", program = [

@@ -24,6 +24,7 @@
 mod caches;
 mod cgroup;
 mod guest;
+mod hotplug;
 mod machine;
 mod physics;
 mod run;
@@ -32,6 +33,7 @@ mod sections;
 pub use caches::{CacheLevel, Caches, SharedBy};
 pub use cgroup::{Cgroup, CpuMax};
 pub use guest::{GuestAction, IdleHint, Platform, PlatformCosts};
+pub use hotplug::CpuChange;
 pub use machine::{Costs, IdleState, Machine, Memory};
 pub use physics::{Mechanism, Physics};
 pub use run::{Guest, RunSpec};

@@ -6,7 +6,7 @@ use schedlab_model::{CpuMask, KernelId, Nanos};
 use schedlab_policy::KernelConfig;
 use schedlab_workload::Workload;
 
-use crate::{Cgroup, GuestAction, IdleHint, Machine, Physics, Platform, PlatformCosts};
+use crate::{Cgroup, CpuChange, GuestAction, IdleHint, Machine, Physics, Platform, PlatformCosts};
 
 /// Everything one run depends on.
 #[derive(Clone, Debug)]
@@ -31,6 +31,8 @@ pub struct RunSpec {
     pub noise: bool,
     /// Which draw breaks the ties that the kernel leaves to chance; without one they are broken by number.
     pub ties: Option<u64>,
+    /// CPUs that go offline and come back, in the order of time.
+    pub hotplug: Arc<Vec<CpuChange>>,
     /// The guests, those in other guests included.
     pub guests: Arc<Vec<Guest>>,
 }

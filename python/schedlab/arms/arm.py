@@ -116,6 +116,12 @@ def check_real(scenario: Scenario) -> None:
                     hint="set cpus of the workloads, or run the scenario with --arm sim",
                     file=scenario.file,
                 )
+        if variant.changes.get("hotplug"):
+            raise ArmError(
+                f"variant {variant.name}: CPUs go offline only in the simulator",
+                hint="remove hotplug, or run the scenario with --arm sim",
+                file=scenario.file,
+            )
         if variant.changes.get("hz"):
             raise ArmError(
                 f"variant {variant.name} sets hz, which a real kernel fixes at build time",

@@ -3,7 +3,8 @@
 //! kernel/sched/topology.c `sd_init`, 5.2 to 7.2: w = CPUs of the domain; interval w ms (up to 2w), times 16 on a busy
 //! CPU (32 up to 5.9); imbalance_pct 110 (SMT) or 117 (125 above the cache up to 5.9); cache_nice_tries 0 (SMT), 1, 2 (NUMA). A domain's groups are its child domains
 //! (its CPUs at the lowest level); each CPU's list begins with its own group. Domains of equal span share one object here;
-//! the state that the kernel keeps per CPU is [`DomainState`]. Not modelled: overlapping NUMA domains (one NUMA level spans
+//! the state that the kernel keeps per CPU is [`DomainState`]. A CPU that is not
+//! active has none. Not modelled: overlapping NUMA domains (one NUMA level spans
 //! all nodes, within reclaim distance), isolated CPUs.
 
 use schedlab_model::{CpuId, CpuMask, Level, Nanos, Topology};
@@ -123,7 +124,7 @@ impl Domains {
     pub fn new(topology: &Topology, imbalance_pct: u32) -> Self {
         let mut domains: Vec<Domain> = Vec::new();
         let (mut links, mut depths, mut states) = (Vec::new(), Vec::new(), Vec::new());
-        for cpu in topology.all().iter() {
+        for cpu in topology.cpus() {
             let (mut link, mut state) = ([Link::default(); MAX_LEVELS], [DomainState::new(1); MAX_LEVELS]);
             let levels = topology.domains(cpu);
             for (at, (level, span)) in levels.iter().take(MAX_LEVELS).enumerate() {
@@ -145,8 +146,18 @@ impl Domains {
             let complete = |cpu: CpuId| {
                 (0..built.depth(cpu)).find(|level| capacities.complete_in(&built.at(cpu, *level).span)).map(|l| l as u8)
             };
-            built.asym_levels = topology.all().iter().map(complete).collect();
+            built.asym_levels = topology.cpus().map(complete).collect();
             built.set_capacities(|cpu| u64::from(topology.capacity(cpu)));
+        }
+        built
+    }
+
+    /// The domains as they are built while the machine runs (`sd_init`): none has been balanced yet.
+    pub fn rebuilt(topology: &Topology, imbalance_pct: u32, jiffies: Jiffies) -> Self {
+        let mut built = Domains::new(topology, imbalance_pct);
+        for state in built.states.iter_mut().flatten() {
+            let weight = state.balance_interval / 2;
+            (state.balance_interval, state.last_balance, state.last_decay) = (weight, jiffies, jiffies);
         }
         built
     }

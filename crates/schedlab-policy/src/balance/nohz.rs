@@ -112,6 +112,9 @@ impl FairClass<'_> {
 
     /// `nohz_balance_enter_idle`: the tick stops as the idle task is switched in.
     pub(crate) fn nohz_balance_enter_idle(&mut self, cpu: CpuId) {
+        if !self.core.is_active(cpu) {
+            return;
+        }
         let rq = &mut self.core.rqs[cpu.index()];
         self.core.nohz.next_balance = self.core.nohz.next_balance.min(rq.next_balance);
         if std::mem::replace(&mut rq.nohz_tick_stopped, true) {

@@ -182,7 +182,7 @@ impl FairClass<'_> {
         self.lengthen_interval(env);
     }
 
-    /// `out_one_pinned`: doubles the interval up to its maximum, which is longer for pinned tasks. Newidle passes do not
+    /// Doubles the interval (`out_one_pinned`) up to its maximum, which is longer for pinned tasks. Newidle passes do not
     /// depend on it, and a task that is too big for its CPU does not show that the machine is busy (6.10 and later).
     fn lengthen_interval(&mut self, env: &Env) {
         if env.idle == CpuIdle::Newly || self.core.rules.misfit_is_no_failure(env.migrate) {

@@ -35,7 +35,7 @@ impl Rt {
     /// tasks are out of reach (CPUPRI_HIGHER).
     fn cpupri_find(&self, core: &Core, task: TaskId, prio: u8) -> Option<CpuMask> {
         let mut found = (prio, CpuMask::default());
-        let free = |cpu: &CpuId| core.allows(task, *cpu) && !core.higher_queued(*cpu, self.id());
+        let free = |cpu: &CpuId| core.is_cpu_allowed(task, *cpu) && !core.higher_queued(*cpu, self.id());
         for cpu in (0..self.rqs.len() as u32).map(CpuId).filter(free) {
             let there = self.highest_prio(cpu);
             if there > found.0 {
@@ -85,6 +85,9 @@ impl Rt {
 
     /// `pull_rt_task`: fetches tasks that are better than what is queued here and wait elsewhere.
     fn pull_rt_task(&mut self, core: &mut Core, this: CpuId, now: Nanos, moves: &mut Moves) {
+        if !core.is_active(this) {
+            return;
+        }
         for src in (0..self.rqs.len() as u32).map(CpuId).filter(|src| *src != this) {
             let curr = self.curr(src);
             let waits = |task: &TaskId| Some(*task) != curr && !core.is_pinned(*task) && core.allows(*task, this);

@@ -97,22 +97,23 @@ impl<L: ClassList> Sched<L> {
     }
 
     /// Sets the affinity, as `sched_setaffinity` does. `Some(cpu)`: the task is queued or running where it no longer may; the caller moves it
-    /// there with [`Sched::move_queued_task`] (the kernel's stopper). A set without any CPU of the machine changes nothing.
+    /// there with [`Sched::move_queued_task`] (the kernel's stopper). A set without any active CPU changes nothing (EINVAL).
     pub fn set_affinity(&mut self, task: TaskId, affinity: Option<CpuMask>, now: Nanos) -> Option<CpuId> {
-        let all = *self.core.topology.all();
+        let all = *self.core.possible.all();
         let wanted = affinity.map_or(all, |mask| mask.and(&all));
-        if wanted.is_empty() {
+        let active = wanted.and(self.core.topology.all());
+        if active.is_empty() {
             return None;
         }
         let before = self.core.tasks[task.index()].affinity.take();
-        self.core.tasks[task.index()].set_affinity(Some(&wanted), &self.core.topology);
+        self.core.tasks[task.index()].set_affinity(Some(&wanted), &self.core.possible);
         if before != self.core.tasks[task.index()].affinity {
             self.class_of(task).set_cpus_allowed(task, now);
         }
-        if wanted.has(self.cpu_of(task)) || !self.on_rq(task) {
+        if active.has(self.cpu_of(task)) || !self.on_rq(task) {
             return None;
         }
-        self.core.cpumask_any_and_distribute(&wanted)
+        self.core.cpumask_any_and_distribute(&active)
     }
 
     /// `move_queued_task`: moves a queued task. A running task is taken off its CPU first, and the caller then picks on the

@@ -30,7 +30,10 @@ const DEFAULT_SCAN_COST: [Nanos; 5] = [10, 15, 20, 80, 120];
 /// The part of a scheduler that belongs to core code, as the classes see it.
 #[derive(Clone, Debug)]
 pub struct Core {
+    /// What the active CPUs share.
     pub(crate) topology: Arc<Topology>,
+    /// What all CPUs share (`cpu_possible_mask`).
+    pub(super) possible: Arc<Topology>,
     pub(crate) rules: PlacementRules,
     pub(crate) features: FeatureSet,
     pub(crate) rqs: Vec<Rq>,
@@ -108,6 +111,7 @@ impl Core {
             loses_time: false,
             idle_class,
             signals: config.rules.pelt,
+            possible: Arc::clone(&topology),
             topology,
         };
         for cpu in core.topology.all().iter() {
@@ -206,6 +210,19 @@ impl Core {
     #[must_use]
     pub fn allows(&self, task: TaskId, cpu: CpuId) -> bool {
         self.tasks[task.index()].allows(cpu)
+    }
+
+    /// Whether tasks may be placed on the CPU (`cpu_active`).
+    #[inline]
+    #[must_use]
+    pub fn is_active(&self, cpu: CpuId) -> bool {
+        self.topology.all().has(cpu)
+    }
+
+    /// `is_cpu_allowed`: the task may run on the CPU, which is active.
+    #[must_use]
+    pub(crate) fn is_cpu_allowed(&self, task: TaskId, cpu: CpuId) -> bool {
+        self.allows(task, cpu) && self.is_active(cpu)
     }
 
     /// Whether the task may run on a single CPU (`nr_cpus_allowed == 1`).

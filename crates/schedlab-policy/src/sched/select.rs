@@ -34,8 +34,8 @@ impl<L: ClassList> Sched<L> {
         };
         let mut selection =
             Selection { cpu, tested: tested.counts, scans: tested.scans, hypercalls: tested.hypercalls(), rule };
-        if !self.core.allows(task, cpu) {
-            selection.cpu = self.select_fallback_rq(task);
+        if !self.core.is_cpu_allowed(task, cpu) {
+            selection.cpu = self.select_fallback_rq(task, now);
             selection.rule = "not allowed on the choice";
             (tested.function, tested.feature) = (Function::SelectFallbackRq, None);
         }
@@ -45,12 +45,19 @@ impl<L: ClassList> Sched<L> {
         selection
     }
 
-    /// `select_fallback_rq`: an allowed CPU of the last CPU's node, or else any allowed CPU.
-    fn select_fallback_rq(&self, task: TaskId) -> CpuId {
-        let task = &self.core.tasks[task.index()];
-        let Some(mask) = &task.affinity else { return task.cpu };
-        let near = mask.and(self.core.topology.node(task.cpu)).lowest();
-        near.or_else(|| mask.lowest()).unwrap_or(task.cpu)
+    /// `select_fallback_rq`: an active CPU of the last CPU's node that the task may use, or else any such CPU. If there is none,
+    /// the task may use every CPU from then on (`cpuset_cpus_allowed_fallback`).
+    pub fn select_fallback_rq(&mut self, task: TaskId, now: Nanos) -> CpuId {
+        let (active, state) = (self.core.topology.all(), &self.core.tasks[task.index()]);
+        let allowed = state.affinity.as_ref().map_or(*active, |mask| mask.and(active));
+        let near = allowed.and(self.core.topology.node(state.cpu)).lowest();
+        if let Some(cpu) = near.or_else(|| allowed.lowest()) {
+            return cpu;
+        }
+        let any = active.lowest().unwrap_or(state.cpu);
+        self.core.tasks[task.index()].affinity = None;
+        self.class_of(task).set_cpus_allowed(task, now);
+        any
     }
 
     #[cold]
@@ -76,7 +83,7 @@ impl<L: ClassList> Sched<L> {
     #[must_use]
     pub fn ttwu_queue_cond(&self, task: TaskId, waker_cpu: CpuId, target: CpuId, on_cpu: bool) -> bool {
         let core = &self.core;
-        if !core.features.has(Feature::TtwuQueue) || !core.allows(task, target) {
+        if !core.features.has(Feature::TtwuQueue) || !core.is_cpu_allowed(task, target) {
             return false;
         }
         let (other_cache, others) = (!core.topology.share_llc(waker_cpu, target), core.nr_running(target));

@@ -75,7 +75,7 @@ impl IdleMap {
         let mut map = IdleMap { slots: vec![], llcs: vec![], cores: vec![], idle: vec![], usable: vec![], smt: false };
         map.add_llcs(topology);
         map.add_cores(topology);
-        for cpu in topology.all().iter() {
+        for cpu in topology.cpus() {
             map.set(cpu, true, true);
         }
         for llc in &mut map.llcs {
@@ -84,9 +84,19 @@ impl IdleMap {
         map
     }
 
+    /// What the CPUs of a cache share as it is when domains are built while the machine runs (`claim_allocations`): no core is
+    /// known to be idle, and nothing is searched before the next periodic balance.
+    pub fn rebuilt(topology: &Topology) -> Self {
+        let mut map = IdleMap::new(topology);
+        for llc in &mut map.llcs {
+            (llc.has_idle_cores, llc.nr_idle_scan) = (false, 0);
+        }
+        map
+    }
+
     fn add_llcs(&mut self, topology: &Topology) {
         let mut numbers = BTreeMap::new();
-        for cpu in topology.all().iter() {
+        for cpu in topology.cpus() {
             let id = *numbers.entry(topology.place(cpu).llc).or_insert(LlcId(self.llcs.len() as u32));
             if id.0 as usize == self.llcs.len() {
                 let cpus: Vec<CpuId> = topology.llc(cpu).iter().collect();
@@ -105,7 +115,7 @@ impl IdleMap {
 
     fn add_cores(&mut self, topology: &Topology) {
         let mut numbers = BTreeMap::new();
-        for cpu in topology.all().iter() {
+        for cpu in topology.cpus() {
             let index = *numbers.entry(topology.place(cpu).core).or_insert(self.cores.len());
             if index == self.cores.len() {
                 self.cores.push(Core { threads: topology.smt(cpu).iter().collect(), idle: 0 });

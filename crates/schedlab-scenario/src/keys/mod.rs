@@ -18,7 +18,7 @@ pub use costs::{COST, COSTS};
 pub use guest::{GUEST, GUEST_EVENT, VARIANT_GUEST};
 pub use machine::{CACHE, CACHES, CPU_TYPE, IDLE, MACHINE, MEMORY, PERF_STATE, PHYSICS, SECTIONS_OF_CALL, TOPOLOGY};
 pub use metric::METRIC;
-pub use scenario::SCENARIO;
+pub use scenario::{HOTPLUG, SCENARIO};
 pub use step::STEP;
 pub use variant::{VARIANT, VARIANT_TASK};
 pub use workload::{OBJECT, TASK, WORKLOAD};
@@ -67,6 +67,7 @@ pub const SECTIONS: &[&Section] = &[
     &CGROUP,
     &CGROUP_EVENT,
     &GUEST,
+    &HOTPLUG,
     &VARIANT,
     &VARIANT_TASK,
     &VARIANT_CGROUP,

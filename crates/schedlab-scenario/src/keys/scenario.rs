@@ -16,8 +16,19 @@ pub const SCENARIO: Section = Section {
         key("workload", "tables", "", "what runs"),
         key("cgroup", "tables", "", "control groups that workloads run in"),
         key("guest", "tables", "", "virtual machines that the machine hosts; simulated only"),
+        key("hotplug", "tables", "none", "when CPUs go offline and come back; simulated only"),
         key("variant", "tables", "", "the schedulers to compare"),
         key("metric", "tables", "each workload's own", "what is judged, and the margin that matters"),
         key("arm", "table", "", "settings for real kernels; see docs/arms.md"),
+    ],
+};
+
+/// An event of `hotplug`.
+pub const HOTPLUG: Section = Section {
+    name: "hotplug",
+    keys: &[
+        key("at", "duration", "", "time since the start of the run"),
+        key("offline", "CPU list", "", "CPUs that go offline then"),
+        key("online", "CPU list", "", "CPUs that come back then"),
     ],
 };

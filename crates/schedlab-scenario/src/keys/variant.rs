@@ -24,6 +24,7 @@ pub const VARIANT: Section = Section {
         ),
         key("tasks", "table", "", "tasks.WORKLOAD: attributes that override those of the workload's tasks"),
         key("cgroups", "table", "", "cgroups.GROUP: values that override those of the group"),
+        key("hotplug", "tables", "the scenario's", "when CPUs go offline and come back"),
         key("guests", "table", "", "guests.NAME: values that override those of the guest"),
         key(
             "autogroup",

@@ -1,7 +1,7 @@
 //! The CPUs that control groups allow their tasks (`cpuset.cpus`), and changes of them while tasks run.
 //!
 //! kernel/cgroup/cpuset.c and `__set_cpus_allowed_ptr` of 6.1.192, 6.12.117 and 7.2.13. A group has its own CPUs within its
-//! parent's, or its parent's if it has none of them (`effective_cpus`). A task may use those CPUs of its group that it
+//! parent's, or its parent's if it has none of them (`effective_cpus`); of these only active CPUs count. A task may use those CPUs of its group that it
 //! requested, or all of them if none remains; up to 6.1 a change of the group's CPUs replaces the requests of its tasks. A task that
 //! runs on a CPU that is no longer allowed is moved by the stopper at once, a queued task directly, a sleeping one when it wakes
 //! (`select_task_rq`, `select_fallback_rq`). The task that writes the file is not simulated, so a change costs nothing. Left out:
@@ -19,10 +19,10 @@ use super::state::Kernel;
 use super::syscalls::confine_current;
 use super::task::Life;
 use crate::machine::Machine;
-use crate::run::{Run, Source};
+use crate::run::Run;
 
 /// A task that is being moved is tried again after this time, in which no cost is charged; in the kernel the writer waits for it.
-const AGAIN: Nanos = 10 * USEC;
+pub const AGAIN: Nanos = 10 * USEC;
 
 impl Kernel {
     /// The initial affinity of a task of the group that requests these CPUs.
@@ -44,6 +44,9 @@ impl Kernel {
     /// The CPUs that `sched_setaffinity` leaves a task; `None`: the kernel refuses it (EINVAL).
     pub fn cpus_of_affinity(&mut self, task: TaskId, wanted: CpuMask) -> Option<CpuMask> {
         let group = self.sched.fair.group_of(task);
+        if wanted.and(self.sched.active_cpus()).is_empty() {
+            return None;
+        }
         let Some(sets) = &mut self.cpusets else { return Some(wanted) };
         let mask = wanted.and(&sets.effective(group));
         (!mask.is_empty()).then(|| {
@@ -65,14 +68,28 @@ pub fn attach_current<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, cpu: CpuId
     confine_current(run, kernel, cpu, task, mask)
 }
 
-/// Arms the event of the next change.
-pub fn arm_cpusets<S: Sink>(run: &mut Run<S>, kernel: &Kernel) {
-    let Some(sets) = &kernel.cpusets else { return };
+/// When the next change is due.
+pub fn next_cpuset(kernel: &Kernel, now: Nanos) -> Option<Nanos> {
+    let sets = kernel.cpusets.as_ref()?;
     let next = sets.later.last().map(|(at, ..)| *at);
-    let again = (!sets.waiting.is_empty()).then_some(run.now + AGAIN);
-    if let Some(at) = next.into_iter().chain(again).min() {
-        run.set_event(kernel.id, Source::Action, CpuId(0), at.max(run.now));
+    let again = (!sets.waiting.is_empty()).then_some(now + AGAIN);
+    next.into_iter().chain(again).min()
+}
+
+/// `cpuset_update_active_cpus`: the tasks of the groups whose CPUs change with the active ones.
+pub fn cpuset_update_active_cpus<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel) {
+    let active = *kernel.sched.active_cpus();
+    let Some(sets) = &mut kernel.cpusets else { return };
+    let changed = sets.set_active(active);
+    for task in kernel.tasks.iter().filter(|task| task.life != Life::Dead) {
+        if changed.contains(&kernel.sched.fair.group_of(task.id)) && !sets.waiting.contains(&task.id) {
+            sets.waiting.push(task.id);
+            if !sets.keeps_asked {
+                sets.ask(task.id, None);
+            }
+        }
     }
+    on_cpuset(run, machine, kernel);
 }
 
 /// `cpuset.cpus` of some groups is written (`update_tasks_cpumask`).
@@ -99,7 +116,6 @@ pub fn on_cpuset<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut 
     for task in tasks {
         attach(run, machine, kernel, task);
     }
-    arm_cpusets(run, kernel);
 }
 
 /// Gives the task the affinity that its group allows.
@@ -119,12 +135,25 @@ fn attach<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel,
     }
     let clock = kernel.clock_task(cpu, run.now);
     kernel.competitors_changed(cpu, run.now);
-    let Some(dest) = kernel.sched.set_affinity(task, Some(mask), clock) else { return };
+    if let Some(dest) = kernel.sched.set_affinity(task, Some(mask), clock) {
+        leave_cpu(run, machine, kernel, task, (cpu, dest));
+    }
+}
+
+/// A running task leaves its CPU by the stopper, a queued one at once.
+pub fn leave_cpu<S: Sink>(
+    run: &mut Run<S>,
+    machine: &mut Machine,
+    kernel: &mut Kernel,
+    task: TaskId,
+    (cpu, dest): (CpuId, CpuId),
+) {
     machine.cpus[cpu.index()].progress(run.now);
-    if runs {
+    if kernel.cpus[cpu.index()].curr == Some(task) {
         kernel.cpus[cpu.index()].push_away = Some((task, dest));
         resched_curr(run, machine, kernel, cpu, Resched::Full, cpu);
     } else {
+        let clock = kernel.clock_task(cpu, run.now);
         let resched = kernel.sched.move_queued_task(task, dest, clock);
         let moves = Moves { moved: vec![(task, cpu)], ..Moves::default() };
         apply_moves(run, machine, kernel, cpu, &moves);

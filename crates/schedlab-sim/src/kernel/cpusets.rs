@@ -67,6 +67,19 @@ impl Cpusets {
         }
     }
 
+    /// The active CPUs change: the groups whose CPUs change with them (`cpuset_hotplug_workfn`).
+    pub fn set_active(&mut self, active: CpuMask) -> Vec<GroupId> {
+        let groups: Vec<GroupId> = self.parents.iter().map(|(group, _)| *group).collect();
+        let before: Vec<CpuMask> = groups.iter().map(|group| self.effective(*group)).collect();
+        self.all = active;
+        groups
+            .into_iter()
+            .zip(before)
+            .filter(|(group, before)| self.effective(*group) != *before)
+            .map(|(g, _)| g)
+            .collect()
+    }
+
     /// The group is the ancestor, or below it.
     pub fn is_within(&self, group: GroupId, ancestor: GroupId) -> bool {
         let parent = |group| self.parents.iter().find(|(known, _)| *known == group).map(|(_, parent)| *parent);

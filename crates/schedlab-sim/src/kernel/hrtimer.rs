@@ -51,6 +51,10 @@ pub fn start_device<S: Sink>(
 
 /// `hrtimer_cancel` of the task's timer on CPU `cpu`.
 pub fn cancel_timer<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId, task: TaskId) {
+    let waits = |cpu: &CpuId| kernel.cpus[cpu.index()].hrtimers.iter().any(|timer| timer.0.task == task);
+    // Timers of a CPU that goes offline move to another one.
+    let moved = kernel.hotplug.as_ref().and_then(|_| (0..kernel.cpus.len() as u32).map(CpuId).find(waits));
+    let cpu = moved.unwrap_or(cpu);
     kernel.cpus[cpu.index()].hrtimers.retain(|timer| timer.0.task != task);
     program(run, machine, kernel, cpu);
 }
@@ -77,6 +81,41 @@ pub fn run_deferrable_timers<S: Sink>(run: &mut Run<S>, machine: &mut Machine, k
         kernel.cpus[cpu.index()].deferrable.pop();
         wake_from_interrupt(run, machine, kernel, timer.task, cpu);
     }
+}
+
+/// Moves timers (`migrate_hrtimer_list`), also deferrable ones (`timers_dead_cpu`): what a CPU that goes offline leaves to `to`.
+/// Those of its own kernel threads, which are parked, are returned.
+pub fn migrate_timers<S: Sink>(
+    run: &mut Run<S>,
+    machine: &mut Machine,
+    kernel: &mut Kernel,
+    from: CpuId,
+    to: CpuId,
+) -> Vec<(HrTimer, bool)> {
+    let left = &mut kernel.cpus[from.index()];
+    let (precise, deferrable) = (std::mem::take(&mut left.hrtimers), std::mem::take(&mut left.deferrable));
+    let all =
+        precise.into_iter().map(|timer| (timer.0, false)).chain(deferrable.into_iter().map(|timer| (timer.0, true)));
+    let (parked, moved): (Vec<_>, Vec<_>) = all.partition(|(timer, _)| kernel.sched.is_per_cpu_kthread(timer.task));
+    add_timers(run, machine, kernel, to, moved);
+    program(run, machine, kernel, from);
+    parked
+}
+
+/// Adds timers to a CPU.
+pub fn add_timers<S: Sink>(
+    run: &mut Run<S>,
+    machine: &mut Machine,
+    kernel: &mut Kernel,
+    cpu: CpuId,
+    timers: impl IntoIterator<Item = (HrTimer, bool)>,
+) {
+    for (timer, deferrable) in timers {
+        let k = &mut kernel.cpus[cpu.index()];
+        let queue = if deferrable { &mut k.deferrable } else { &mut k.hrtimers };
+        queue.push(Reverse(timer));
+    }
+    program(run, machine, kernel, cpu);
 }
 
 /// Programs the clock event device for the next timer.

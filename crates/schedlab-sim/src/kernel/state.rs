@@ -9,6 +9,7 @@ use schedlab_workload::Dist;
 
 use super::cgroup::Cgroups;
 use super::cpusets::Cpusets;
+use super::hotplug::Hotplug;
 use super::lines::{GroupLines, Tasklist};
 use super::percpu::PerCpu;
 use super::points::Points;
@@ -39,6 +40,8 @@ pub struct Kernel {
     pub cgroups: Cgroups,
     /// The CPUs that control groups leave their tasks, if any states them.
     pub cpusets: Option<Box<Cpusets>>,
+    /// CPUs that go offline and come back, if the run has any.
+    pub hotplug: Option<Box<Hotplug>>,
     /// By group; empty where lines and locks cost nothing or no task is in a group.
     pub group_lines: Vec<GroupLines>,
     /// `tasklist_lock`.
@@ -113,6 +116,7 @@ impl Kernel {
             tasks: Vec::new(),
             cgroups,
             cpusets,
+            hotplug: Hotplug::new(&spec.hotplug),
             group_lines,
             tasklist: Tasklist::default(),
             checks: Checks::new(nr_cpus),

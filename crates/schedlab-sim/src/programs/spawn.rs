@@ -91,7 +91,7 @@ fn start_task<S: Sink>(
         latency_nice: spec.latency_nice.unwrap_or(0),
         slice: spec.slice,
         affinity: spec.affinity,
-        cpu: first_cpu(programs, workload, spec, kernel.cpus.len()),
+        cpu: first_cpu(programs, workload, spec, kernel),
         kthread: workload.kernel_threads,
         group: if workload.kernel_threads {
             GroupId::ROOT
@@ -121,14 +121,18 @@ fn start_task<S: Sink>(
 }
 
 /// The parent, a shell, is on a CPU that the seed draws. A thread of the kernel starts on its first one.
-fn first_cpu(programs: &mut Programs, workload: &Workload, spec: &TaskSpec, nr_cpus: usize) -> CpuId {
+fn first_cpu(programs: &mut Programs, workload: &Workload, spec: &TaskSpec, kernel: &Kernel) -> CpuId {
+    let (nr_cpus, active) = (kernel.cpus.len(), kernel.sched.active_cpus());
     if workload.kernel_threads {
         return spec.affinity.and_then(|mask| mask.lowest()).unwrap_or_default();
     }
     let cpu = CpuId(if programs.noise { programs.placement.below(nr_cpus as u64) as u32 } else { 0 });
-    let Some(mask) = spec.affinity.filter(|mask| !mask.has(cpu)) else { return cpu };
-    let next = mask.iter_from(cpu).next();
-    next.filter(|cpu| cpu.index() < nr_cpus).unwrap_or(cpu)
+    let allowed = spec.affinity.map_or(*active, |mask| mask.and(active));
+    if allowed.has(cpu) {
+        return cpu;
+    }
+    let next = allowed.iter_from(cpu).next();
+    next.or_else(|| active.lowest()).unwrap_or(cpu)
 }
 
 /// fork or clone by the running task; its register `into` gets the child's handle.

@@ -111,7 +111,7 @@ impl System {
             kernel.sched.record_run_times();
         }
         kernel::arm_bandwidth(run, &kernel);
-        kernel::arm_cpusets(run, &kernel);
+        kernel::arm_actions(run, &kernel);
         programs::boot(run, &mut kernel, &mut programs);
         System { machine, kernel, programs }
     }
@@ -153,7 +153,7 @@ impl System {
             Source::Bandwidth => kernel::on_bandwidth(run, machine, kernel),
             Source::Classes => kernel::on_class_timer(run, machine, kernel),
             Source::Start => programs::on_start(run, machine, kernel, programs),
-            Source::Action if kernel.cpusets.is_some() => kernel::on_cpuset(run, machine, kernel),
+            Source::Action if kernel.has_actions() => kernel::on_action(run, machine, kernel),
             Source::Halt | Source::Action => run.touch(kernel.id, cpu),
             Source::PollLimit => kernel::on_poll_limit(run, machine, kernel, cpu),
         }

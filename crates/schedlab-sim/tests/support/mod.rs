@@ -157,6 +157,7 @@ pub fn spec(machine: Machine, kernel: KernelConfig, workloads: Vec<Workload>) ->
         seed: 1,
         noise: false,
         ties: None,
+        hotplug: Arc::default(),
         guests: Arc::default(),
     }
 }

@@ -134,6 +134,7 @@ fn run(versions: Vec<&'static Version>) -> impl Strategy<Value = RunSpec> {
                 seed,
                 noise,
                 ties: None,
+                hotplug: Arc::default(),
                 guests: Arc::default(),
             }
         },
