@@ -13,30 +13,10 @@ use schedlab_trace::Sink;
 
 use super::cpuset::{cpuset_update_active_cpus, leave_cpu, next_cpuset, on_cpuset, AGAIN};
 use super::hrtimer::{add_timers, migrate_timers};
-use super::percpu::HrTimer;
 use super::state::Kernel;
 use super::task::Life;
 use crate::machine::Machine;
 use crate::run::{Run, Source};
-
-/// The CPUs of a run that go offline and come back.
-#[derive(Debug)]
-pub struct Hotplug {
-    /// Future changes, the next one last.
-    later: Vec<CpuChange>,
-    /// CPUs that are no longer active, from which tasks still leave.
-    leaving: Vec<CpuId>,
-    /// The timers of the kernel threads of CPUs that are offline, and whether they are deferrable.
-    parked: Vec<(CpuId, HrTimer, bool)>,
-}
-
-impl Hotplug {
-    /// `None` if no CPU ever goes offline.
-    pub fn new(changes: &[CpuChange]) -> Option<Box<Hotplug>> {
-        let later: Vec<CpuChange> = changes.iter().rev().copied().collect();
-        (!later.is_empty()).then(|| Box::new(Hotplug { later, leaving: Vec::new(), parked: Vec::new() }))
-    }
-}
 
 impl Kernel {
     /// Whether the CPUs that tasks may use change during the run.

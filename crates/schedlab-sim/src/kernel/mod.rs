@@ -17,6 +17,7 @@ mod exec;
 mod exit;
 mod fork;
 mod hotplug;
+mod hotplug_state;
 mod hrtick;
 mod hrtimer;
 mod idle;

@@ -9,7 +9,7 @@ use schedlab_workload::Dist;
 
 use super::cgroup::Cgroups;
 use super::cpusets::Cpusets;
-use super::hotplug::Hotplug;
+use super::hotplug_state::Hotplug;
 use super::lines::{GroupLines, Tasklist};
 use super::percpu::PerCpu;
 use super::points::Points;
