@@ -236,7 +236,7 @@ fn scale_of(unit: Unit) -> f64 {
         Unit::Microseconds => 1e3,
         Unit::Milliseconds => 1e6,
         Unit::Seconds => 1e9,
-        Unit::PerSecond | Unit::Count | Unit::Percent => 1.0,
+        Unit::PerSecond | Unit::PerMinute | Unit::Count | Unit::Percent => 1.0,
     }
 }
 
@@ -247,6 +247,7 @@ fn unit_name(unit: Unit) -> &'static str {
         Unit::Milliseconds => "ms",
         Unit::Seconds => "s",
         Unit::PerSecond => "/s",
+        Unit::PerMinute => "/min",
         Unit::Count => "count",
         Unit::Percent => "%",
     }

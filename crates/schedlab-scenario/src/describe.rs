@@ -143,6 +143,7 @@ pub(crate) fn unit_name(unit: Unit) -> &'static str {
         Unit::Milliseconds => "ms",
         Unit::Seconds => "s",
         Unit::PerSecond => "/s",
+        Unit::PerMinute => "/min",
         Unit::Count => "",
         Unit::Percent => "%",
     }

@@ -402,7 +402,7 @@ fn times(root: &Table) -> Result<(Nanos, Nanos)> {
     let warmup = warm.as_ref().map(|value| value.duration(0..=LONGEST_RUN)).transpose()?.unwrap_or(0);
     match own.filter(Value::is_set).or(warm) {
         Some(value) if warmup >= duration => {
-            Err(value.error("the warm-up is as long as the run").expected("a warmup shorter than duration"))
+            Err(value.error("the warm-up is not shorter than the run").expected("a warmup shorter than duration"))
         }
         _ => Ok((duration, warmup)),
     }

@@ -172,7 +172,7 @@ fn an_invalid_override_is_named_with_the_nearest_name() {
         ("a..b=3", "--set a..b=3: a..b: not a key; expected words separated by dots, such as knobs.base_slice", ""),
         (
             "duration=1s",
-            "--set duration=1s: duration: the warm-up is as long as the run; expected a warmup shorter than duration",
+            "--set duration=1s: duration: the warm-up is not shorter than the run; expected a warmup shorter than duration",
             "",
         ),
     ];

@@ -8,7 +8,8 @@ use schedlab_scenario::Scenario;
 
 fn shipped() -> Vec<PathBuf> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
-    let dirs = [dir.clone(), dir.join("validation"), dir.join("bugs"), dir.join("physics")];
+    let below = ["validation", "validation-host", "validation-preempt", "bugs", "physics"].map(|name| dir.join(name));
+    let dirs = [vec![dir], below.to_vec()].concat();
     let entries = dirs.iter().flat_map(|dir| std::fs::read_dir(dir).unwrap());
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
     files.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));

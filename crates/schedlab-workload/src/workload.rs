@@ -93,6 +93,8 @@ pub enum Unit {
     Seconds,
     /// Operations per second of simulated time.
     PerSecond,
+    /// Counted 60 times, shown as operations per minute of simulated time.
+    PerMinute,
     /// A bare number.
     Count,
     /// Percent.

@@ -168,6 +168,18 @@ fn schbench_v1_takes_one_worker_per_cpu_and_samples_wakeups_and_requests() {
 
 /// Until 2025-04: as many requests a second as asked for, and of those that find nine waiting none.
 #[test]
+fn schbench_v1_counts_its_transfers() {
+    let given = [("message-threads", int(1)), ("threads", int(2)), ("pipe", int(1_048_576)), ("runtime", int(1))];
+    let workload = build("schbench-1.0", &given, false);
+    let names: Vec<&str> = workload.metrics.iter().map(|metric| metric.name.as_str()).collect();
+    assert_eq!(names, ["wakeup_latency", "transfer"]);
+    // Two transfers of 10.5 us each per loop of a worker, as above, and two workers.
+    let loops = run(&workload).counts[1];
+    assert_eq!(workload.metrics[1].divide, 2);
+    assert!((94_000..96_000).contains(&loops), "{loops} loops in a second");
+}
+
+#[test]
 fn schbench_v1_serves_the_requests_that_it_is_given() {
     let one = [("runtime", int(3)), ("message-threads", int(2)), ("threads", int(5))];
     let out = run(&build("schbench-1.0", &[&one[..], &[("rps", int(400))]].concat(), false));
@@ -484,6 +496,12 @@ fn an_operation_of_a_small_program_is_what_the_real_one_does() {
         assert_eq!((takes, gives), (1, 1));
     }
     assert_eq!((of_pair.len(), sem.metrics[0].divide), (2, 2), "half a round trip");
+}
+
+#[test]
+fn hogs_compute_and_do_nothing_else() {
+    let out = Machine::new(&build("hog", &[("threads", int(3))], false)).run(20 * MSEC, 1);
+    assert_eq!((out.end, out.created, out.exited, out.calls), (End::Limit, 3, 0, 0));
 }
 
 /// What an operation takes where others decide when it is one: bounds of its system calls.

@@ -33,6 +33,8 @@ const CALLS: [&str; 19] = [
 ];
 /// The longest call: a second, if an instruction takes a ns.
 const LONGEST: i64 = 1_000_000_000;
+/// The most tables: the simulator numbers them in a byte.
+const MOST: usize = 255;
 const FORM: &str = "[[sections]] tables as `schedlab calibrate --sections` writes them";
 const SPAN: &str = "pairs of a beginning and an end";
 
@@ -65,6 +67,9 @@ fn table(value: &Value) -> Result<Vec<CallSections>> {
         if calls.iter().any(|known| known.call == next.call && known.kib == next.kib) {
             return Err(item.error(format!("the call {} of {} KiB is there twice", next.call, next.kib)));
         }
+        if calls.len() == MOST {
+            return Err(item.error(format!("more than {MOST} tables")).expected("fewer sizes of the calls"));
+        }
         calls.push(next);
     }
     Ok(calls)
@@ -93,7 +98,7 @@ fn call(value: &Value) -> Result<CallSections> {
     })
 }
 
-/// Positions of check points, none before the last.
+/// Positions of check points, in order.
 fn positions(table: &Table, key: &str, length: u32) -> Result<Vec<u32>> {
     let Some(value) = table.get(key) else { return Ok(Vec::new()) };
     let mut from = 0;

@@ -357,4 +357,9 @@ fn tables_of_sections_are_checked() {
         let error = read(sections).unwrap_err().to_string();
         assert!(error.contains(&format!("m.toml:{line}:")) && error.contains(why), "{sections}: {error}");
     }
+    let sizes = |number: u32| {
+        (1..=number).map(|kib| format!("call = \"fork\"\nlength = 10\nkib = {kib}\n")).collect::<Vec<_>>()
+    };
+    assert_eq!(read(&sizes(255).join("[[sections]]\n")).unwrap().sections.len(), 255);
+    assert!(read(&sizes(256).join("[[sections]]\n")).unwrap_err().to_string().contains("more than 255"));
 }

@@ -46,7 +46,7 @@ const SERVICE: MetricSpec =
 const FAULTS: MetricSpec = MetricSpec {
     name: "major_faults_per_minute",
     help: "major faults of preempted requests per minute",
-    unit: Unit::Count,
+    unit: Unit::PerMinute,
     better: Better::Lower,
     kind: MetricKind::Rate,
     stats: &[],

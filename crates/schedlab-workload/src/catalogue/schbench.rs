@@ -17,7 +17,7 @@ const LATENCY: MetricSpec = MetricSpec::latency(
     &["p50", "p99", "p99.9"],
     "from the start of the batch until the worker ran; with rps: from the request's creation to its end, less its CPU time",
 );
-const TRANSFER: MetricSpec = MetricSpec::rate("transfer", "with pipe: round trips per second of one worker");
+pub(super) const TRANSFER: MetricSpec = MetricSpec::rate("transfer", "with pipe: round trips per second of one worker");
 const RPS: MetricSpec = MetricSpec::rate("rps", "with rps: requests completed per second");
 
 pub(super) const ENTRY: Entry = Entry {

@@ -1,16 +1,18 @@
 //! schbench 1.0 (2023 to 2025): requests of a short sleep and matrix work under a spin lock per CPU.
 //!
 //! Worker: message and wait (wakeup sample); then the request: sleep, take the lock of the CPU it is on, multiply,
-//! release. Message thread: wake all that wait, wait for a post. The cache footprint counts only through the work. `rps` turns the
-//! message thread into a generator of requests: schbench_v1_rps.rs, and schbench_v1_auto_rps.rs for `auto-rps`.
+//! release. Message thread: wake all that wait, wait for a post. With `pipe` the worker has no request: it writes the bytes that the
+//! message thread has written, and reports how often. The cache footprint counts only through the work. `rps` turns the message
+//! thread into a generator of requests: schbench_v1_rps.rs, and schbench_v1_auto_rps.rs for `auto-rps`.
 
 use schedlab_model::Nanos;
 
+use super::schbench::TRANSFER;
 use super::schbench_v1_auto_rps::Main;
 use super::wake_list::{memset_cost, sample_from_1us, WakeList, NOW};
 use super::{schbench_v1_rps, BuildError, Ends, Entry, MetricSpec, OptionKind, OptionSpec, Preset, Settings, TimeUnit};
 use crate::build::{Builder, Code};
-use crate::{Amount, ObjectSpec, Op, ProgramId, Reg, TaskKind, TaskSpec, Workload};
+use crate::{Amount, ObjectSpec, Op, Reg, TaskKind, TaskSpec, Workload};
 
 const WAKEUP: MetricSpec =
     MetricSpec::latency("wakeup_latency", &["p50", "p99"], "from the start of the batch until the worker ran");
@@ -57,7 +59,7 @@ pub(super) const ENTRY: Entry = Entry {
         OptionSpec::not_modelled("worker-cpus", "use the scenario's own affinity"),
         OptionSpec::not_modelled("warmuptime", "use the scenario's warmup"),
     ],
-    metrics: &[WAKEUP, REQUEST, RPS, RPS_SECOND],
+    metrics: &[WAKEUP, REQUEST, RPS, RPS_SECOND, TRANSFER],
     ends: Ends::Always,
     build,
 };
@@ -86,19 +88,29 @@ fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
     }
     let rps = rps(settings, message_threads, workers)?;
     let mut builder = Builder::new(settings.name);
-    let metrics = [WAKEUP, REQUEST, RPS, RPS_SECOND].map(|spec| builder.metric(spec.decl(1)));
+    let pipe = settings.count("pipe");
+    let wakeup = builder.metric(WAKEUP.decl(1));
+    let measured = match pipe {
+        0 => Measured::Requests([REQUEST, RPS, RPS_SECOND].map(|spec| builder.metric(spec.decl(1)))),
+        _ => Measured::Transfers(builder.metric(TRANSFER.decl((workers * message_threads).into()))),
+    };
     let locks = builder.object("lock of the CPU".to_string(), ObjectSpec::CpuLocks);
     let mut message_programs = Vec::new();
     for index in 0..message_threads {
         if rps > 0 {
-            let body = |code: &mut Code| request(code, settings, locks, metrics);
-            let generator = schbench_v1_rps::generator(&mut builder, index, workers, rps, metrics[0], &body);
+            let body = |code: &mut Code| measured.body(code, settings, locks);
+            let generator = schbench_v1_rps::generator(&mut builder, index, workers, rps, wakeup, &body);
             message_programs.push(generator);
             continue;
         }
         let list = WakeList::new(&mut builder, index);
-        let transfer = (settings.count("pipe") > 0).then(|| memset_cost(settings.count("pipe")));
-        let worker = worker(&mut builder, settings, &list, locks, metrics);
+        let transfer = (pipe > 0).then(|| memset_cost(pipe));
+        let mut code = Code::default();
+        code.forever(|code| {
+            list.message(code, transfer, wakeup);
+            measured.body(code, settings, locks);
+        });
+        let worker = builder.program("schbench-worker", code);
         let mut code = Code::default();
         let fork = Op::Fork { program: worker, kind: TaskKind::Thread, into: CHILD };
         code.repeat(COUNTER, u64::from(workers), |code| code.op(fork));
@@ -146,39 +158,45 @@ fn rps(settings: &Settings<'_>, message_threads: u32, workers: u32) -> Result<u6
     }
 }
 
-fn worker(builder: &mut Builder, settings: &Settings<'_>, list: &WakeList, locks: u32, metrics: [u16; 4]) -> ProgramId {
-    let pipe = settings.count("pipe");
-    let mut code = Code::default();
-    code.forever(|code| {
-        list.message(code, (pipe > 0).then(|| memset_cost(pipe)), metrics[0]);
-        request(code, settings, locks, metrics);
-    });
-    builder.program("schbench-worker", code)
+/// What a worker does after it was woken, and the metrics of that.
+#[derive(Clone, Copy)]
+enum Measured {
+    /// A request: its latency, the rate, the rate of every second.
+    Requests([u16; 3]),
+    /// With `pipe`, nothing: the transfer is part of the wait.
+    Transfers(u16),
+}
+
+impl Measured {
+    fn body(self, code: &mut Code, settings: &Settings<'_>, locks: u32) {
+        match self {
+            Measured::Requests(metrics) => request(code, settings, locks, metrics),
+            Measured::Transfers(metric) => code.op(Op::Count { metric, count: 1 }),
+        }
+    }
 }
 
 /// One request.
-fn request(code: &mut Code, settings: &Settings<'_>, locks: u32, [_, request, rps, rps_second]: [u16; 4]) {
+fn request(code: &mut Code, settings: &Settings<'_>, locks: u32, [request, rps, rps_second]: [u16; 3]) {
     let calibrate = settings.flag("calibrate");
     let locked = !calibrate && !settings.flag("no-locking");
     let sleep = settings.time("sleep_usec");
     let work = work(settings.number("cache_footprint").unsigned_abs(), settings.number("operations").unsigned_abs());
     code.op(Op::Clock(BEGIN));
-    if settings.count("pipe") == 0 {
-        if sleep > 0 {
-            code.op(Op::Sleep(Amount::Fixed(sleep)));
-        }
-        if calibrate {
-            code.op(Op::Clock(BEGIN));
-        }
-        if locked {
-            code.op(Op::CpuLock(locks));
-        }
-        if work > 0 {
-            code.op(Op::Run(Amount::Fixed(work)));
-        }
-        if locked {
-            code.op(Op::CpuUnlock(locks));
-        }
+    if sleep > 0 {
+        code.op(Op::Sleep(Amount::Fixed(sleep)));
+    }
+    if calibrate {
+        code.op(Op::Clock(BEGIN));
+    }
+    if locked {
+        code.op(Op::CpuLock(locks));
+    }
+    if work > 0 {
+        code.op(Op::Run(Amount::Fixed(work)));
+    }
+    if locked {
+        code.op(Op::CpuUnlock(locks));
     }
     code.op(Op::Count { metric: rps, count: 1 });
     code.op(Op::Count { metric: rps_second, count: 1 });

@@ -8,10 +8,11 @@
 
 use super::{limit, BuildError, Entry, MetricSpec, OptionSpec, Settings};
 use crate::build::{Builder, Code};
-use crate::{Amount, ObjectId, ObjectSpec, Op, ProgramId, TaskKind, TaskSpec, Workload};
+use crate::{Amount, ObjectId, ObjectSpec, Op, ProgramId, TaskKind, TaskSpec, Unit, Workload};
 use schedlab_model::{Nanos, USEC};
 
-const RATE: MetricSpec = MetricSpec::rate("lpm", "iterations of multi.sh per minute, all copies");
+const RATE: MetricSpec =
+    MetricSpec { unit: Unit::PerMinute, ..MetricSpec::rate("lpm", "iterations of multi.sh per minute, all copies") };
 
 pub(super) const ENTRY: Entry = Entry {
     id: "unixbench-shell",

@@ -6,6 +6,7 @@
 mod due;
 mod join;
 mod names;
+mod queued_samples;
 mod steps;
 
 use std::collections::BTreeMap;
@@ -18,6 +19,7 @@ use schedlab_model::closest;
 /// The workload of a tree.
 pub fn lower(tree: &Tree) -> Result<Workload, LowerError> {
     due::check(tree)?;
+    queued_samples::check(tree)?;
     let mut out = Lowering::new(tree)?;
     let done = if tree.ends { Some(join::add_main(&mut out)?) } else { None };
     for (index, task) in tree.tasks.iter().enumerate() {
@@ -135,14 +137,14 @@ impl<'a> TaskNames<'a> {
 const MAX_DEPTH: usize = 64;
 
 /// Calls `f` for every step, outer ones first.
-fn visit(steps: &[Step], f: &mut impl FnMut(&Step) -> Result<(), LowerError>) -> Result<(), LowerError> {
+fn visit<'a>(steps: &'a [Step], f: &mut impl FnMut(&'a Step) -> Result<(), LowerError>) -> Result<(), LowerError> {
     visit_at(steps, 0, f)
 }
 
-fn visit_at(
-    steps: &[Step],
+fn visit_at<'a>(
+    steps: &'a [Step],
     depth: usize,
-    f: &mut impl FnMut(&Step) -> Result<(), LowerError>,
+    f: &mut impl FnMut(&'a Step) -> Result<(), LowerError>,
 ) -> Result<(), LowerError> {
     for step in steps {
         f(step)?;

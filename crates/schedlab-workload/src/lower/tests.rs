@@ -164,8 +164,18 @@ fn a_sample_travels_with_an_entry_of_a_queue() {
         Op::Sample { metric: 0, reg: 1 },
     ];
     assert_eq!(workload.programs[1].ops, received);
-    let never = lower(&tree(vec![send], vec![StepKind::Yield])).unwrap_err();
+    let never = lower(&tree(vec![send.clone()], vec![StepKind::Yield])).unwrap_err();
     assert!(never.what.contains("sent before it begins"), "{never}");
+    let receive = StepKind::Receive { queue: "q".into(), sample: Some("other".into()) };
+    for (sample, what) in
+        [(None, "without a sample, but line 1 receives sample `other`"), (Some("r"), "sample `r` is sent")]
+    {
+        let begin = StepKind::SampleBegin { metric: "r".into(), at: None };
+        let send = StepKind::Send { queue: "q".into(), sample: sample.map(str::to_owned) };
+        let found = lower(&tree(vec![begin.clone(), send.clone()], vec![receive.clone()])).unwrap_err();
+        assert!(found.what.contains(what), "{found}");
+        assert!(lower(&tree(vec![begin, send], vec![StepKind::Yield])).is_ok(), "no receiver takes it");
+    }
 }
 
 /// The last expiry of a timer belongs to the task that waits for it, so only one may.
