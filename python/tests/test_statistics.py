@@ -71,6 +71,14 @@ def test_any_samples_give_finite_numbers_or_none(a: list[float | None], data: st
     assert d.pairs > 0 or d.estimate is None
 
 
+def test_one_pair_of_several_seeds_is_not_constant() -> None:
+    """Of one seed a deterministic value is all there is; of three with one pair it is only what is left."""
+    assert paired_difference([1.0], [2.0]).constant
+    left = paired_difference([1.0, None, 3.0], [2.0, 5.0, None])
+    assert (left.pairs, left.missing, left.constant, left.interval) == (1, 2, False, None)
+    assert paired_difference([1.0, None, 1.0], [2.0, 5.0, 2.0]).constant
+
+
 def test_missing_values_leave_their_pair_out() -> None:
     d = paired_difference([1, None, 3, math.nan, 5], [2, 2, 6, 4, 10])
     assert (d.pairs, d.missing) == (3, 2)

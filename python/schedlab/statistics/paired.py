@@ -26,7 +26,8 @@ class Difference:
     median_a: float | None
     median_b: float | None
     constant: bool
-    """Every a is the same number and so is every b: there is nothing to estimate from."""
+    """Every a is the same number and so is every b: there is nothing to estimate from. A single pair counts
+    only if no other is missing."""
     percent: bool
     """False where the baseline is 0 and a percentage has no meaning: the difference is then in the metric's unit."""
     estimate: float | None
@@ -57,7 +58,7 @@ def paired_difference(a: Sequence[float | None], b: Sequence[float | None], alph
     if not pairs:
         return Difference(0, missing, *medians, False, True, None, None)
     first, second = [x for x, _ in pairs], [y for _, y in pairs]
-    constant = len(set(first)) == 1 and len(set(second)) == 1
+    constant = len(set(first)) == 1 and len(set(second)) == 1 and not (len(pairs) == 1 and missing)
     base = abs(median(first) or 0.0)
     logs = min(first) > 0 and min(second) > 0
     raw = tuple(math.log(y) - math.log(x) if logs else y - x for x, y in pairs)

@@ -58,7 +58,7 @@ pub(super) const ENTRY: Entry = Entry {
     summary: "a web server like HHVM: requests of 5 to 20 ms that suffer when they are preempted",
     options: &[
         OptionSpec::number("threads", 0, 1, 100_000, "request threads; default: two per CPU").default(Preset::Unset),
-        OptionSpec::number("load", 0, 1, 400, "percent of the CPUs that arrivals need; default: always a next request")
+        OptionSpec::number("load", 0, 1, 400, "percent of the CPUs that arrivals need, each alone in its core; default: always a next request")
             .default(Preset::Unset),
         OptionSpec {
             name: "request",
