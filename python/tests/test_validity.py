@@ -369,7 +369,7 @@ def test_every_model_error_of_the_page_is_the_error_of_a_change_in_its_table() -
 
 
 def test_the_headline_comparison_is_not_validated() -> None:
-    # 8 CPUs and estimated costs; shipped are validations with measured costs and 1 or 2 CPUs, the worst of this family 2.
+    # 8 CPUs and estimated costs; the shipped validations have measured costs and up to 2 CPUs, the worst here 2.
     known = validity.validated(scenario(8, False), metric("probe.latency.p99", "p99", "us"), validity.model_errors())
     assert known.error is not None
     assert (known.error.cpus, known.missing) == (2, ("8 CPUs", "the costs of box"))
