@@ -58,8 +58,14 @@ pub(super) const ENTRY: Entry = Entry {
     summary: "a web server like HHVM: requests of 5 to 20 ms that suffer when they are preempted",
     options: &[
         OptionSpec::number("threads", 0, 1, 100_000, "request threads; default: two per CPU").default(Preset::Unset),
-        OptionSpec::number("load", 0, 1, 400, "percent of the CPUs that arrivals need, each alone in its core; default: always a next request")
-            .default(Preset::Unset),
+        OptionSpec::number(
+            "load",
+            0,
+            1,
+            400,
+            "percent of the CPUs that arrivals need, each alone in its core; default: always a next request",
+        )
+        .default(Preset::Unset),
         OptionSpec {
             name: "request",
             kind: OptionKind::Time { unit: TimeUnit::Microseconds, min: 1_000, max: 1_000_000_000 },
