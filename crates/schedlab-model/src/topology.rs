@@ -307,10 +307,11 @@ impl Topology {
     #[inline]
     #[must_use]
     pub fn distance(&self, a: CpuId, b: CpuId) -> Distance {
-        let (p, q) = (self.places[a.index()], self.places[b.index()]);
         if a == b {
-            Distance::Same
-        } else if p.core == q.core {
+            return Distance::Same;
+        }
+        let (p, q) = (&self.places[a.index()], &self.places[b.index()]);
+        if p.core == q.core {
             Distance::Smt
         } else if p.llc == q.llc {
             Distance::Llc

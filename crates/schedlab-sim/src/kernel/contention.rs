@@ -42,14 +42,15 @@ pub fn lock_runqueue<S: Sink>(
 ) {
     let mut lines = write_group_queues(machine, kernel, this, cpu, task);
     let (rq, entity) = (&mut kernel.cpus[cpu.index()].shared, &mut kernel.tasks[task.index()].lines.entity);
-    let slowed = machine.slows_holder(this, &rq.lines);
+    let before = rq.lines;
     lines += machine.write_lines(this, &mut rq.lines, touched::RUNQUEUE);
     lines += machine.write_lines(this, entity, touched::TASK_ENTITY);
     let mut wait = 0;
     if machine.has_locks() {
         // The cost of the wakeup has been charged: the lock was taken before its second part.
         let at = (run.now + machine.sending_delay(this)).saturating_sub(machine.enqueue_time);
-        wait = rq.lock.take_polling(at.max(run.now), machine.enqueue_time + lines, slowed);
+        wait =
+            rq.lock.take_polling(at.max(run.now), machine.enqueue_time + lines, || machine.slows_holder(this, &before));
     }
     machine.charge_stall(this, wait + lines);
     lock_waited(run, kernel, this, Lock::Runqueue, wait);
@@ -59,11 +60,12 @@ pub fn lock_runqueue<S: Sink>(
 pub fn lock_own_runqueue<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
     let groups = kernel.cpus[cpu.index()].curr.map(|prev| write_group_queues(machine, kernel, cpu, cpu, prev));
     let rq = &mut kernel.cpus[cpu.index()].shared;
-    let slowed = machine.slows_holder(cpu, &rq.lines);
+    let before = rq.lines;
     let lines = groups.unwrap_or(0) + machine.write_lines(cpu, &mut rq.lines, touched::RUNQUEUE);
     let mut wait = 0;
     if machine.has_locks() {
-        wait = rq.lock.take_polling(run.now + machine.sending_delay(cpu), machine.switch_time + lines, slowed);
+        let at = run.now + machine.sending_delay(cpu);
+        wait = rq.lock.take_polling(at, machine.switch_time + lines, || machine.slows_holder(cpu, &before));
     }
     machine.charge_stall(cpu, wait + lines);
     lock_waited(run, kernel, cpu, Lock::Runqueue, wait);
@@ -76,12 +78,12 @@ pub fn lock_tasklist<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &
         return;
     }
     let tasklist = &mut kernel.tasklist;
-    let slowed = machine.slows_holder(cpu, &tasklist.lines);
+    let before = tasklist.lines;
     let lines = machine.write_lines(cpu, &mut tasklist.lines, touched::TASKLIST);
     let mut wait = 0;
     if machine.has_locks() {
         let at = run.now + machine.sending_delay(cpu);
-        wait = tasklist.lock.take_polling(at, lines + machine.atomic_time, slowed);
+        wait = tasklist.lock.take_polling(at, lines + machine.atomic_time, || machine.slows_holder(cpu, &before));
     }
     machine.charge_stall(cpu, wait + lines);
     lock_waited(run, kernel, cpu, Lock::Tasklist, wait);
@@ -112,11 +114,12 @@ pub fn touch_moved<S: Sink>(
     lines += machine.write_lines(this, entity, touched::TASK_ENTITY);
     lines += machine.write_lines(this, &mut kernel.cpus[to.index()].shared.lines, touched::RUNQUEUE);
     let rq = &mut kernel.cpus[from.index()].shared;
-    let slowed = machine.slows_holder(this, &rq.lines);
+    let before = rq.lines;
     lines += machine.write_lines(this, &mut rq.lines, touched::RUNQUEUE);
     let mut wait = 0;
     if machine.has_locks() {
-        wait = rq.lock.take_polling(run.now + machine.sending_delay(this), lines, slowed);
+        let at = run.now + machine.sending_delay(this);
+        wait = rq.lock.take_polling(at, lines, || machine.slows_holder(this, &before));
     }
     machine.charge_stall(this, wait + lines);
     lock_waited(run, kernel, this, Lock::Runqueue, wait);

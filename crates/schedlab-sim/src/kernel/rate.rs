@@ -1,8 +1,6 @@
 //! CPUs whose rate depends on others: the threads of a core, and CPUs that wait for memory. A new rate moves the end of what
 //! they execute.
 
-use std::sync::Arc;
-
 use schedlab_model::{CpuId, TaskId};
 use schedlab_trace::Sink;
 
@@ -38,8 +36,8 @@ pub fn share_memory<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &m
 
 /// The CPU became busy or idle, which changes the rate of its core's other threads, too.
 pub fn core_changed<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId, busy: bool) {
-    if let Some(threads) = machine.core_changed(cpu, busy, run.now) {
-        settle_others(run, machine, kernel, cpu, threads);
+    if machine.core_changed(cpu, busy, run.now) {
+        settle_others(run, machine, kernel, cpu);
         if machine.waits_for_memory() {
             share_memory(run, machine, kernel, cpu);
         }
@@ -47,14 +45,11 @@ pub fn core_changed<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &m
 }
 
 #[inline(never)]
-fn settle_others<S: Sink>(
-    run: &mut Run<S>,
-    machine: &mut Machine,
-    kernel: &mut Kernel,
-    cpu: CpuId,
-    threads: Arc<[CpuId]>,
-) {
-    for thread in threads.iter().copied().filter(|thread| *thread != cpu) {
-        settle(run, machine, kernel, thread);
+fn settle_others<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
+    for thread in 0..machine.threads_of(cpu).len() {
+        let thread = machine.threads_of(cpu)[thread];
+        if thread != cpu {
+            settle(run, machine, kernel, thread);
+        }
     }
 }

@@ -27,18 +27,22 @@ impl Default for Lines {
 }
 
 impl Lines {
-    /// A write by `cpu`: the CPU that has to give its copy up, the farther one if both a writer and a reader have to.
+    /// A write by `cpu`: the distance of the CPU that has to give its copy up, of the farther one if both a writer and a reader
+    /// have to.
     #[inline]
-    fn write(&mut self, cpu: CpuId, far: impl Fn(u16) -> usize) -> Option<u16> {
+    fn write(&mut self, cpu: CpuId, far: impl Fn(u16) -> usize) -> Option<usize> {
         let this = cpu.0 as u16;
+        if self.writer == this && self.reader == NONE {
+            return None;
+        }
         let holders = [self.writer, self.reader];
         *self = Lines { writer: this, reader: NONE, readers: 0 };
-        holders.into_iter().filter(|holder| *holder != NONE && *holder != this).max_by_key(|holder| far(*holder))
+        holders.into_iter().filter(|holder| *holder != NONE && *holder != this).map(far).max()
     }
 
-    /// A read by `cpu`: the nearest CPU that has a copy, unless this one has it.
+    /// A read by `cpu`: the distance of the nearest CPU that has a copy, unless this one has it.
     #[inline]
-    fn read(&mut self, cpu: CpuId, far: impl Fn(u16) -> usize) -> Option<u16> {
+    fn read(&mut self, cpu: CpuId, far: impl Fn(u16) -> usize) -> Option<usize> {
         let (this, bit) = (cpu.0 as u16, 1 << (cpu.0 % 64));
         if self.writer == this || self.readers & bit != 0 {
             return None;
@@ -46,7 +50,7 @@ impl Lines {
         let holders = [self.writer, self.reader];
         self.reader = this;
         self.readers |= bit;
-        holders.into_iter().filter(|holder| *holder != NONE).min_by_key(|holder| far(*holder))
+        holders.into_iter().filter(|holder| *holder != NONE).map(far).min()
     }
 }
 
@@ -57,8 +61,8 @@ impl Machine {
         if !self.preset.physics.lines {
             return 0;
         }
-        let from = lines.write(cpu, |holder| self.distance(cpu, holder));
-        self.transfer(cpu, from, count)
+        let distance = lines.write(cpu, |holder| self.distance(cpu, holder));
+        self.transfer(cpu, distance, count)
     }
 
     /// A CPU reads `count` lines of a structure; returns the time that it waits for them, in ns.
@@ -67,8 +71,8 @@ impl Machine {
         if !self.preset.physics.lines {
             return 0;
         }
-        let from = lines.read(cpu, |holder| self.distance(cpu, holder));
-        self.transfer(cpu, from, count)
+        let distance = lines.read(cpu, |holder| self.distance(cpu, holder));
+        self.transfer(cpu, distance, count)
     }
 
     /// A CPU reads lines that another CPU has written once and no CPU has read since.
@@ -77,7 +81,8 @@ impl Machine {
         if !self.preset.physics.lines {
             return 0;
         }
-        self.transfer(cpu, Some(writer.0 as u16).filter(|_| writer != cpu), count)
+        let distance = (writer != cpu).then(|| self.distance(cpu, writer.0 as u16));
+        self.transfer(cpu, distance, count)
     }
 
     /// By how much a CPU that polls a lock slows the holder: each change of the lock's line that the holder still makes costs a
@@ -99,7 +104,9 @@ impl Machine {
     /// Charges time that the CPU waits for something outside of it: threads of the core that are busy do not prolong it.
     #[inline]
     pub fn charge_stall(&mut self, cpu: CpuId, wall: Nanos) {
-        self.cpus[cpu.index()].pending += self.stall(cpu, wall);
+        if wall > 0 {
+            self.cpus[cpu.index()].pending += self.stall(cpu, wall);
+        }
     }
 
     /// That time as work of the CPU. At rate 0, where only the start of a task incurs anything, it is the time itself, as
@@ -116,9 +123,8 @@ impl Machine {
         self.preset.topology.distance(cpu, CpuId(u32::from(holder))) as usize
     }
 
-    fn transfer(&mut self, cpu: CpuId, from: Option<u16>, count: u32) -> Nanos {
-        let Some(from) = from else { return 0 };
-        let distance = self.distance(cpu, from);
+    fn transfer(&mut self, cpu: CpuId, distance: Option<usize>, count: u32) -> Nanos {
+        let Some(distance) = distance else { return 0 };
         self.costs.line_transfer[distance].draw(&mut self.cpus[cpu.index()].dice) * u64::from(count)
     }
 }
@@ -138,7 +144,7 @@ mod tests {
         assert_eq!(lines.write(CpuId(3), from(3)), None, "nobody has touched it before");
         assert_eq!(lines.write(CpuId(3), from(3)), None);
         assert_eq!(lines.read(CpuId(3), from(3)), None);
-        assert_eq!(lines.read(CpuId(5), from(5)), Some(3));
+        assert_eq!(lines.read(CpuId(5), from(5)), Some(2));
         assert_eq!(lines.read(CpuId(5), from(5)), None);
     }
 
@@ -147,8 +153,8 @@ mod tests {
         let mut lines = Lines::default();
         lines.write(CpuId(0), from(0));
         lines.read(CpuId(9), from(9));
-        assert_eq!(lines.read(CpuId(8), from(8)), Some(9));
-        assert_eq!(lines.write(CpuId(1), from(1)), Some(8));
-        assert_eq!(lines.read(CpuId(9), from(9)), Some(1), "the write took every copy away");
+        assert_eq!(lines.read(CpuId(8), from(8)), Some(1), "from CPU 9");
+        assert_eq!(lines.write(CpuId(1), from(1)), Some(7), "from CPU 8");
+        assert_eq!(lines.read(CpuId(9), from(9)), Some(8), "the write took every copy away");
     }
 }

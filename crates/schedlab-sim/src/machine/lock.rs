@@ -17,13 +17,13 @@ impl Lock {
     /// Takes the lock at `at` for `hold`: how long the taker waits for it.
     #[inline]
     pub fn take(&mut self, at: Nanos, hold: Nanos) -> Nanos {
-        self.take_polling(at, hold, 0)
+        self.take_polling(at, hold, || 0)
     }
 
     /// The same for a taker that polls the lock's line while it waits, which prolongs the stay of the holder by `slowed`. In a
     /// queue only the first waiter polls, so every holder that is waited for is slowed once.
     #[inline]
-    pub fn take_polling(&mut self, at: Nanos, hold: Nanos, slowed: Nanos) -> Nanos {
+    pub fn take_polling(&mut self, at: Nanos, hold: Nanos, slowed: impl FnOnce() -> Nanos) -> Nanos {
         if at >= self.until {
             *self = Lock { from: at, until: at + hold };
             return 0;
@@ -31,7 +31,7 @@ impl Lock {
         if at < self.from && at + hold <= self.from {
             return 0;
         }
-        self.until += slowed;
+        self.until += slowed();
         let wait = self.until - at;
         self.until += hold;
         wait
@@ -65,10 +65,10 @@ mod tests {
     #[test]
     fn a_waiter_that_polls_slows_the_holder_and_one_that_finds_the_lock_free_does_not() {
         let mut lock = Lock::default();
-        assert_eq!(lock.take_polling(1_000, 100, 20), 0);
-        assert_eq!(lock.take_polling(1_050, 100, 20), 70, "the holder stays until 1,120");
-        assert_eq!(lock.take_polling(1_060, 100, 20), 180, "the next one until 1,240");
-        assert_eq!(lock.take_polling(1_340, 100, 20), 0);
+        assert_eq!(lock.take_polling(1_000, 100, || 20), 0);
+        assert_eq!(lock.take_polling(1_050, 100, || 20), 70, "the holder stays until 1,120");
+        assert_eq!(lock.take_polling(1_060, 100, || 20), 180, "the next one until 1,240");
+        assert_eq!(lock.take_polling(1_340, 100, || 20), 0);
     }
 
     proptest! {

@@ -121,9 +121,10 @@ impl Menu {
 
     /// The time to the next timer as far as such times were used up in the past, us, rounded.
     fn by_timer(&self) -> u64 {
-        let unit = u128::from(RESOLUTION * DECAY) * u128::from(USEC);
-        let product = u128::from(self.next_timer) * u128::from(self.correction_factor[self.bucket]);
-        ((product + unit / 2) / unit).min(u128::from(NONE)) as u64
+        let unit = u64::from(RESOLUTION * DECAY) * USEC;
+        // What does not fit 64 bits is beyond NONE, too.
+        let product = self.next_timer.saturating_mul(u64::from(self.correction_factor[self.bucket]));
+        (product.saturating_add(unit / 2) / unit).min(NONE)
     }
 
     /// The length on which most of the last intervals agree, us; [`NONE`] if they do not. `predicted`: up to 6.5 the

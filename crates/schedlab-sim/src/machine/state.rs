@@ -16,7 +16,7 @@ use super::warmth::Warmth;
 /// A core: its threads and how many of them are busy.
 #[derive(Clone, Debug)]
 struct Core {
-    threads: Arc<[CpuId]>,
+    threads: Box<[CpuId]>,
     busy: u32,
 }
 
@@ -246,32 +246,34 @@ impl Machine {
     }
 
     /// The CPU became busy or idle. Threads of a core share its execution resources, so the rate of all of them may
-    /// change: these are accounted up to now, and the end of what they execute has to be found anew.
-    pub fn core_changed(&mut self, cpu: CpuId, busy: bool, now: Nanos) -> Option<Arc<[CpuId]>> {
+    /// change: these are accounted up to now, and the end of what they execute has to be found anew. Whether it did.
+    pub fn core_changed(&mut self, cpu: CpuId, busy: bool, now: Nanos) -> bool {
         let core = &mut self.cores[self.core_of[cpu.index()] as usize];
         core.busy = if busy { core.busy + 1 } else { core.busy - 1 };
         if core.threads.len() < 2 {
-            return None;
+            return false;
         }
         let rates = &self.preset.smt_rates;
         let rate = rates[(core.busy as usize).saturating_sub(1).min(rates.len() - 1)].max(1);
-        (self.cpus[cpu.index()].smt_rate != rate).then(|| self.set_smt_rate(cpu, rate, now))
+        let changes = self.cpus[cpu.index()].smt_rate != rate;
+        if changes {
+            self.set_smt_rate(cpu, rate, now);
+        }
+        changes
     }
 
     #[inline(never)]
-    fn set_smt_rate(&mut self, cpu: CpuId, rate: u32, now: Nanos) -> Arc<[CpuId]> {
-        let threads = Arc::clone(&self.cores[self.core_of[cpu.index()] as usize].threads);
-        for thread in threads.iter() {
+    fn set_smt_rate(&mut self, cpu: CpuId, rate: u32, now: Nanos) {
+        for thread in &self.cores[self.core_of[cpu.index()] as usize].threads {
             let c = &mut self.cpus[thread.index()];
             c.progress(now);
             c.smt_rate = rate;
             c.update_rate();
         }
-        threads
     }
 
     /// The threads of the CPU's core.
-    pub(super) fn threads_of(&self, cpu: CpuId) -> &[CpuId] {
+    pub fn threads_of(&self, cpu: CpuId) -> &[CpuId] {
         &self.cores[self.core_of[cpu.index()] as usize].threads
     }
 
@@ -299,7 +301,7 @@ fn cores(preset: &Preset) -> (Vec<Core>, Vec<u32>) {
     let mut cores: Vec<Core> = Vec::new();
     let mut core_of = vec![0; topology.nr_cpus()];
     for first in topology.all().iter().filter(|cpu| topology.smt(*cpu).lowest() == Some(*cpu)) {
-        let threads: Arc<[CpuId]> = topology.smt(first).iter().collect();
+        let threads: Box<[CpuId]> = topology.smt(first).iter().collect();
         threads.iter().for_each(|cpu| core_of[cpu.index()] = cores.len() as u32);
         cores.push(Core { threads, busy: 0 });
     }

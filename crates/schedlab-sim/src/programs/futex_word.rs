@@ -59,12 +59,12 @@ fn touch_bucket<S: Sink>(x: &mut Running<S>, word: Word, work: Nanos, stall: Sta
     let (cpu, at) = (x.cpu, x.local_time());
     let machine = &mut *x.machine;
     let Some(shared) = x.programs.word(word) else { return 0 };
-    let slowed = machine.slows_holder(cpu, &shared.locked);
+    let before = shared.locked;
     let locked = machine.write_lines(cpu, &mut shared.locked, touched::FUTEX_BUCKET);
     let mut wait = 0;
     if machine.has_locks() {
         let hold = locked + machine.wall_of(cpu, work);
-        wait = shared.lock.take_polling(at + stall.whole(), hold, slowed);
+        wait = shared.lock.take_polling(at + stall.whole(), hold, || machine.slows_holder(cpu, &before));
     }
     lock_waited(x.run, x.kernel, cpu, LockKind::Futex, wait);
     x.machine.stall(cpu, stall.whole() + locked + wait)

@@ -113,13 +113,14 @@ fn touch_channel<S: Sink>(x: &mut Running<S>, object: u32, write: bool, at: Nano
         stall.lines += x.kernel.cpus[cpu.index()].shared.buffers.allocate(machine, cpu);
     }
     let count = if socket { touched::SOCKET } else { touched::PIPE };
-    let slowed = machine.slows_holder(cpu, &shared.locked);
+    let before = shared.locked;
     let locked = machine.write_lines(cpu, &mut shared.locked, count);
     let mut wait = 0;
     if machine.has_locks() {
         // A spinlock of a socket is held for no more than the lines and one operation on them.
         let work = if socket { machine.atomic_time } else { machine.wall_of(cpu, work) };
-        wait = shared.lock.take_polling(at + stall.waits + stall.lines, locked + work, slowed);
+        let at = at + stall.waits + stall.lines;
+        wait = shared.lock.take_polling(at, locked + work, || machine.slows_holder(cpu, &before));
     }
     let kind = if socket { LockKind::Socket } else { LockKind::Pipe };
     lock_waited(x.run, x.kernel, cpu, LockKind::Line, queues.0 + queues.1);

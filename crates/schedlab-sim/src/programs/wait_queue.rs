@@ -30,11 +30,11 @@ impl<S: Sink> Running<'_, '_, S> {
         let machine = &mut *self.machine;
         let Some(shared) = self.programs.shared.get_mut(queue.object as usize) else { return };
         let waiters = &mut shared.queues[queue.side];
-        let slowed = machine.slows_holder(cpu, &waiters.lines);
+        let before = waiters.lines;
         let lines = if socket { machine.write_lines(cpu, &mut waiters.lines, touched::SOCKET_WAITERS) } else { 0 };
         let mut wait = 0;
         if machine.has_locks() {
-            wait = waiters.take(cpu, at, machine.atomic_time + lines, slowed);
+            wait = waiters.take(cpu, at, machine.atomic_time + lines, || machine.slows_holder(cpu, &before));
         }
         machine.charge_stall(cpu, wait + lines);
         lock_waited(self.run, self.kernel, cpu, LockKind::WaitQueue, wait);
@@ -46,6 +46,7 @@ impl<S: Sink> Running<'_, '_, S> {
         let pause = self.kernel.wait_queue_break;
         let each = match tasks {
             [] => 0,
+            [task] => self.waking_takes(*task),
             tasks => tasks.iter().map(|task| self.waking_takes(*task)).sum::<Nanos>() / tasks.len() as Nanos,
         };
         let machine = &mut *self.machine;

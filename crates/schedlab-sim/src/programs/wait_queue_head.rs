@@ -48,7 +48,7 @@ impl WaitQueue {
     }
 
     /// Takes the lock at `at` for `hold`; returns how long the CPU waits for it.
-    pub fn take(&mut self, cpu: CpuId, at: Nanos, hold: Nanos, slowed: Nanos) -> Nanos {
+    pub fn take(&mut self, cpu: CpuId, at: Nanos, hold: Nanos, slowed: impl FnOnce() -> Nanos) -> Nanos {
         let free = self.walk.pauses_after(cpu, at);
         free - at + self.lock.take_polling(free, hold, slowed)
     }
@@ -73,7 +73,7 @@ mod tests {
         for (pause, waits) in [(None, [1_000, 600, 0]), (Some(4), [400, 400, 0])] {
             let mut queue = WaitQueue::default();
             assert_eq!(queue.take_to_walk(CpuId(0), 5_000, 10, 100, pause), 0);
-            let found = [5_000, 5_400, 6_000].map(|at| queue.clone().take(CpuId(1), at, 10, 0));
+            let found = [5_000, 5_400, 6_000].map(|at| queue.clone().take(CpuId(1), at, 10, || 0));
             assert_eq!(found, waits, "{pause:?}");
             let another = |cpu| queue.clone().take_to_walk(CpuId(cpu), 5_500, 1, 100, pause);
             assert_eq!([another(1), another(0)], [500, 0], "another walk begins after this one");
@@ -92,7 +92,7 @@ mod tests {
             let (walk, mut at, mut free) = (queue.walk, 10_000, 0);
             for gap in gaps {
                 at += gap;
-                let got = at + queue.take(CpuId(1), at, 50, 0);
+                let got = at + queue.take(CpuId(1), at, 50, || 0);
                 prop_assert!(got >= free && (got > at || at >= walk.until));
                 if got > free {
                     let pauses = got == walk.until || (got - walk.from) % walk.step == 0;
