@@ -130,20 +130,22 @@ impl Menu {
     /// The length on which most of the last intervals agree, us; [`NONE`] if they do not. `predicted`: up to 6.5 the
     /// prediction by the timer, which intervals that are all longer do not change.
     fn get_typical_interval(&self, predicted: Option<u64>) -> u64 {
-        let (mut above, mut below) = (None::<u64>, u64::from(u32::MAX));
+        let (mut from, mut below) = (0, u64::from(u32::MAX));
         loop {
-            let kept = |value: &u64| above.is_none_or(|least| *value > least) && *value < below;
-            let values = || self.intervals.iter().map(|value| u64::from(*value)).filter(kept);
-            let (mut count, mut sum, mut min, mut max) = (0, 0, NONE, 0);
-            for value in values() {
-                (count, sum, min, max) = (count + 1, sum + value, value.min(min), value.max(max));
+            let (mut count, mut sum, mut squares, mut min, mut max) = (0, 0, 0_u64, NONE, 0);
+            for value in self.intervals.map(u64::from) {
+                if (from..below).contains(&value) {
+                    (count, sum, min, max) = (count + 1, sum + value, value.min(min), value.max(max));
+                    squares = squares.wrapping_add(value * value);
+                }
             }
             let useless = predicted.map_or(max == 0, |predicted| min >= predicted);
             if useless || count == 0 {
                 return NONE;
             }
             let average = sum / count;
-            let variance = values().map(|value| value.abs_diff(average).pow(2)).sum::<u64>() / count;
+            // sum of (v - a)^2 = sum of v^2 - a * (2 * sum of v - n * a); a difference is exact even where the terms wrap.
+            let variance = squares.wrapping_sub(average.wrapping_mul(2 * sum - count * average)) / count;
             let most = count * 4 >= INTERVALS as u64 * 3;
             let agrees = variance.checked_mul(36).is_some_and(|variance| average * average > variance);
             if (agrees && most) || variance <= 400 {
@@ -153,7 +155,7 @@ impl Menu {
                 return NONE;
             }
             if self.rules.both_ends && average - min > max - average {
-                above = Some(min);
+                from = min + 1;
             } else {
                 below = max;
             }
