@@ -10,11 +10,17 @@ use crate::machine::{touched, Machine, Stall};
 use crate::run::Run;
 
 /// Emits the wait of a CPU for a lock, if it waited.
+#[inline(always)]
 pub fn lock_waited<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, cpu: CpuId, lock: Lock, wait: Nanos) {
     if wait > 0 {
-        let pid = kernel.cpus[cpu.index()].curr.map_or(0, |task| kernel.tasks[task.index()].pid);
-        kernel.emit(run, cpu, Kind::LockWait { pid, lock, wait });
+        emit_lock_wait(run, kernel, cpu, lock, wait);
     }
+}
+
+#[inline(never)]
+fn emit_lock_wait<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, cpu: CpuId, lock: Lock, wait: Nanos) {
+    let pid = kernel.cpus[cpu.index()].curr.map_or(0, |task| kernel.tasks[task.index()].pid);
+    kernel.emit(run, cpu, Kind::LockWait { pid, lock, wait });
 }
 
 /// The beginning of a wakeup on CPU `this`: `pi_lock` and the state of the task.
