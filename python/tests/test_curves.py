@@ -20,10 +20,19 @@ pytest.importorskip("schedlab._engine", reason="the simulator is not built")
 ROOT = Path(__file__).parents[2]
 SCENARIOS = ROOT / "scenarios/physics"
 PIPE, ALONE, BESIDE = "pipe.round.p50", "alone.latency.p50", "beside.latency.p50"
+TRIAD, SWITCHES = "stream.triad_mb_per_second", "sched.switches"
+LENGTHS: dict[str, dict[str, Any]] = {
+    "idle-states": {"duration": "60ms"},
+    "memory": {"duration": "2s"},
+    "housekeeping": {"duration": "8s"},
+    "warmth": {"duration": "20ms", "warmup": "4ms"},
+}
 SHORT: dict[str, Any] = {"duration": "4ms", "warmup": "1ms"}
 FAR = {cpu: {"workload.pipe.task.far.cpus": cpu} for cpu in ("56", "1", "28")}
 IDLE = {time: {"workload.alone.interval": time, "workload.beside.interval": time} for time in ("20us", "10ms")}
 CONTENDERS = {count: {"workload.pipe.count": count, "workload.socket.count": count} for count in (1, 16)}
+THREADS = {count: {"workload.stream.threads": count, "workload.stream.ntimes": 2} for count in (4, 8, 28)}
+CPUS = {count: {"machine.topology.cores-per-llc": count} for count in (1, 8)}
 
 ALL = """
 name = "all"
@@ -51,20 +60,23 @@ RISES = [
     ("idle-states", "menu", ALONE, list(IDLE.values()), 20),
     ("idle-states", "teo", ALONE, list(IDLE.values()), 20),
     ("idle-states", "no-core-idle", BESIDE, list(IDLE.values()), 20),
+    ("memory", "without", TRIAD, list(THREADS.values()), 1.9),
+    ("housekeeping", "housekeeping", SWITCHES, list(CPUS.values()), 1.5),
 ]
 LEVEL = [
     # the same, but the values differ by at most this factor
     ("lines", "without", PIPE, list(FAR.values()), 1.05),
     ("locks", "locks", "pipe.pairs", list(CONTENDERS.values()), 1.5),
     ("idle-states", "menu", BESIDE, list(IDLE.values()), 1.2),
+    ("memory", "memory", TRIAD, [THREADS[8], THREADS[28]], 1.01),
+    ("housekeeping", "without", SWITCHES, list(CPUS.values()), 1),
 ]
 
 
 def _values(name: str, variant: str, metric: str, along: list[dict[str, Any]]) -> list[float]:
-    length = {"duration": "60ms"} if name == "idle-states" else SHORT
     values = []
     for overrides in along:
-        scenario = schedlab.load(SCENARIOS / f"{name}.toml", overrides={**length, **overrides})
+        scenario = schedlab.load(SCENARIOS / f"{name}.toml", overrides={**LENGTHS.get(name, SHORT), **overrides})
         values.append(float(schedlab.run(scenario, variant).metrics[metric]))
     return values
 
@@ -83,6 +95,21 @@ def test_without_its_mechanism_or_beyond_its_limit_a_curve_is_level(
 ) -> None:
     values = _values(name, variant, metric, along)
     assert max(values) <= factor * min(values), values
+
+
+def test_a_switch_refills_only_sets_that_do_not_fit_into_the_cache_together() -> None:
+    fits = [{"workload.ring.processes": 2, "workload.ring.size": size} for size in (256, 512)]
+    exceeds = [{"workload.ring.processes": 8, "workload.ring.size": size} for size in (256, 512)]
+
+    def refill(along: list[dict[str, Any]]) -> list[float]:
+        on, off = (_values("warmth", variant, "ring.latency.mean", along) for variant in ("warmth", "without"))
+        return [a - b for a, b in zip(on, off, strict=True)]
+
+    # Two sets of 512 KiB fit into an L2 of 1,280 KiB, so that only the L1 is refilled, whatever they exceed it by.
+    small, large = refill(fits)
+    assert 0 < large <= 1.2 * small
+    small, large = refill(exceeds)
+    assert large > 1.5 * small > 1.5 * refill(fits)[1]
 
 
 def test_only_while_a_search_takes_time_do_two_wakers_choose_one_cpu() -> None:

@@ -65,6 +65,20 @@ fn a_deferrable_timer_leaves_an_idle_cpu_asleep() {
 }
 
 #[test]
+fn the_tick_for_a_timer_of_the_wheel_fires_deferrable_timers_of_an_idle_cpu() {
+    let sleeper = || tasks(vec![("sleeper", 0, Some(0), vec![Op::Sleep(Amount::Fixed(100 * SEC)), Op::Exit])]);
+    let record = run(four(true), "6.12.107", vec![sleeper()], 40 * SEC);
+    // Nothing moves kcompactd away from the CPU on which it starts.
+    let compaction = stays(&record, "kcompactd0");
+    let (home, _) = compaction[0];
+    assert!(compaction.iter().all(|(cpu, _)| *cpu == home) && compaction.len() >= 76);
+    for cpu in 0..4 {
+        let vmstat = stays(&record, &format!("kworker/{cpu}:1")).len();
+        assert_eq!(vmstat >= 38, cpu == home.0, "kworker/{cpu}:1: {vmstat} stays");
+    }
+}
+
+#[test]
 fn releases_differ_in_what_they_run() {
     let threads = |version: &str| {
         let record = run(four(true), version, vec![hog(0)], 100 * MSEC);

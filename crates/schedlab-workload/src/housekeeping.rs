@@ -20,10 +20,7 @@
 use schedlab_model::{CpuId, CpuMask, Nanos, Topology, MSEC, SEC, USEC};
 
 use crate::build::{Builder, Code};
-use crate::{Dist, Op, Policy, TaskSpec, Workload};
-
-/// A timer slack that makes the timers of a task deferrable: they do not wake an idle CPU and fire at its next tick.
-pub const DEFERRABLE: Nanos = Nanos::MAX;
+use crate::{Dist, Op, Policy, TaskSpec, Timers, Workload};
 
 /// The name of the workload.
 pub const NAME: &str = "housekeeping";
@@ -39,8 +36,6 @@ const MEMCG: [u64; 5] = [21, 30, 38, 54, 68];
 pub struct Housekeeping<'a> {
     /// The machine's CPUs.
     pub topology: &'a Topology,
-    /// The length of a tick, by which a timer of the timer wheel may be late.
-    pub tick: Nanos,
     /// What `vmstat_shepherd` spends on each CPU.
     pub shepherd_cpu: Nanos,
     /// Proactive compaction: 5.9 and later.
@@ -55,9 +50,10 @@ impl Housekeeping<'_> {
     pub fn workload(&self) -> Workload {
         let mut builder = Builder::new(NAME);
         let cpus = || self.topology.all().iter();
-        let thread = |name: String, timer_slack: Nanos, affinity: Option<CpuMask>| TaskSpec {
+        let thread = |name: String, timers: Timers, affinity: Option<CpuMask>| TaskSpec {
             name,
-            timer_slack,
+            timers,
+            timer_slack: 0,
             affinity,
             ..TaskSpec::default()
         };
@@ -65,26 +61,32 @@ impl Housekeeping<'_> {
         let watchdog = program(&mut builder, "watchdog", 4 * SEC, WATCHDOG, 0);
         for cpu in cpus() {
             let only = Some(CpuMask::from_iter([cpu]));
-            builder.task(TaskSpec { program: vmstat, ..thread(format!("kworker/{}:1", cpu.0), DEFERRABLE, only) });
+            builder
+                .task(TaskSpec { program: vmstat, ..thread(format!("kworker/{}:1", cpu.0), Timers::Deferrable, only) });
             // The stop class has no rank of its own here: the highest real-time priority comes nearest.
             let policy = Policy::Fifo(99);
-            builder.task(TaskSpec { program: watchdog, policy, ..thread(format!("migration/{}", cpu.0), 0, only) });
+            builder.task(TaskSpec {
+                program: watchdog,
+                policy,
+                ..thread(format!("migration/{}", cpu.0), Timers::Hrtimer, only)
+            });
         }
         let walk = self.shepherd_cpu.saturating_mul(self.topology.nr_cpus() as u64);
         let shepherd = program(&mut builder, "vmstat_shepherd", SEC, SHEPHERD, walk);
         let boot = Some(CpuMask::from_iter([CpuId(0)]));
-        builder.task(TaskSpec { program: shepherd, ..thread("kworker/0:0".into(), DEFERRABLE, boot) });
+        builder.task(TaskSpec { program: shepherd, ..thread("kworker/0:0".into(), Timers::Deferrable, boot) });
         if self.compacts {
             let compaction = program(&mut builder, "kcompactd", 500 * MSEC, COMPACTION, 0);
             let first_of_node = |cpu: &CpuId| self.topology.node(*cpu).lowest() == Some(*cpu);
             for (node, cpu) in cpus().filter(first_of_node).enumerate() {
                 let own = Some(*self.topology.node(cpu));
-                builder.task(TaskSpec { program: compaction, ..thread(format!("kcompactd{node}"), self.tick, own) });
+                builder
+                    .task(TaskSpec { program: compaction, ..thread(format!("kcompactd{node}"), Timers::Wheel, own) });
             }
         }
         if self.flushes_memcg {
             let memcg = program(&mut builder, "flush_memcg_stats_dwork", 2 * SEC, MEMCG, 0);
-            builder.task(TaskSpec { program: memcg, ..thread("kworker/u:0".into(), DEFERRABLE, None) });
+            builder.task(TaskSpec { program: memcg, ..thread("kworker/u:0".into(), Timers::Deferrable, None) });
         }
         let mut workload = builder.finish(false);
         workload.kernel_threads = true;
@@ -126,9 +128,7 @@ mod tests {
 
     fn of(nr_cpus: usize, compacts: bool) -> Workload {
         let topology = Topology::regular(2, 1, nr_cpus as u32 / 2, 1, true).unwrap();
-        let kind =
-            Housekeeping { topology: &topology, tick: 4 * MSEC, shepherd_cpu: 50, compacts, flushes_memcg: true };
-        kind.workload()
+        Housekeeping { topology: &topology, shepherd_cpu: 50, compacts, flushes_memcg: true }.workload()
     }
 
     #[test]

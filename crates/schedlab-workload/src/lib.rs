@@ -35,4 +35,4 @@ pub use program::{
     Amount, DistId, Label, MemoryWork, ObjectId, Op, Program, ProgramId, Reg, Section, SectionContext, TaskKind,
     TimerMode, REGISTERS,
 };
-pub use workload::{Better, MetricDecl, MetricKind, ObjectSpec, SpinLockSpec, TaskSpec, Unit, Workload};
+pub use workload::{Better, MetricDecl, MetricKind, ObjectSpec, SpinLockSpec, TaskSpec, Timers, Unit, Workload};

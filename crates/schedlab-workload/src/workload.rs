@@ -186,6 +186,9 @@ pub struct TaskSpec {
     pub cgroup: Option<String>,
     /// Timer slack in ns; 50 000 by default.
     pub timer_slack: Nanos,
+    /// Which timers it sleeps by.
+    #[serde(default, skip_serializing_if = "Timers::is_default")]
+    pub timers: Timers,
     /// Start delay after the workload's start.
     pub delay: Nanos,
     /// Its working set in KiB, the data that it uses repeatedly and that the machine's caches hold while it runs; 0: none is
@@ -198,6 +201,24 @@ pub struct TaskSpec {
     pub registers: [i64; REGISTERS],
     /// Whether the seed draws a small start offset for it (true for independent tasks).
     pub jitter: bool,
+}
+
+/// By which timers a task sleeps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub enum Timers {
+    /// hrtimers, late by at most the timer slack of the task (`schedule_hrtimeout_range`).
+    #[default]
+    Hrtimer,
+    /// The timer wheel (`schedule_timeout`): expired by a tick, so late by at most one. An idle CPU programs its next tick for them.
+    Wheel,
+    /// Deferrable timers of the wheel (`TIMER_DEFERRABLE`): expired by a tick, which an idle CPU does not program for them.
+    Deferrable,
+}
+
+impl Timers {
+    fn is_default(&self) -> bool {
+        *self == Timers::default()
+    }
 }
 
 /// A workload, ready to run.
@@ -250,6 +271,7 @@ impl Default for TaskSpec {
             affinity: None,
             cgroup: None,
             timer_slack: 50_000,
+            timers: Timers::Hrtimer,
             delay: 0,
             working_set: 0,
             process: 0,

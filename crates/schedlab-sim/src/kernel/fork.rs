@@ -3,7 +3,7 @@
 use schedlab_model::{stream, CpuId, Nanos, Pid, TaskId};
 use schedlab_policy::TaskAttr;
 use schedlab_trace::{Kind, Sink};
-use schedlab_workload::TaskKind;
+use schedlab_workload::{TaskKind, Timers};
 
 use super::contention::lock_tasklist;
 use super::entry::irqentry_exit;
@@ -26,6 +26,7 @@ pub struct Start<'a> {
     /// Address space.
     pub process: u32,
     pub timer_slack: Nanos,
+    pub timers: Timers,
     /// In KiB.
     pub working_set: u32,
     /// Seed of its draws of costs.
@@ -42,6 +43,7 @@ pub fn start_task<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut
     task.prio = start.prio;
     task.process = start.process;
     task.timer_slack = start.timer_slack;
+    task.timers = start.timers;
     task.working_set = start.working_set;
     add(run, kernel, task, start.name);
     let cpu = start.attr.cpu;
@@ -98,6 +100,7 @@ pub fn kernel_clone<S: Sink>(
     task.process = if child.kind == TaskKind::Process { u32::MAX - task.pid as u32 } else { p.process };
     task.vfork_done = child.kind == TaskKind::Vfork;
     task.timer_slack = p.timer_slack;
+    task.timers = p.timers;
     task.working_set = p.working_set;
     task.parent = Some(p.handle());
     let (handle, parent_pid) = (task.handle(), p.pid);
@@ -136,6 +139,7 @@ fn new_task(kernel: &Kernel, id: TaskId, seed: u64) -> Task {
         children_utime: 0,
         process: 0,
         timer_slack: 0,
+        timers: Timers::Hrtimer,
         memory_home: None,
         working_set: 0,
         has_run: false,

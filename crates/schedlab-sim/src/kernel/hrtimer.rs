@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 use schedlab_trace::Sink;
-use schedlab_workload::housekeeping::DEFERRABLE;
+use schedlab_workload::Timers;
 
 use super::percpu::HrTimer;
 use super::state::Kernel;
@@ -13,7 +13,8 @@ use crate::machine::Machine;
 use crate::run::{Run, Source};
 
 /// Starts a timer of the task on the CPU (`schedule_hrtimeout_range`), which may fire from `soft` on and must by `soft` + the task's
-/// timer slack. Real-time tasks have no slack. With a slack of [`DEFERRABLE`] it fires at a tick of the CPU and wakes no idle one.
+/// timer slack. Real-time tasks have no slack. A timer of the wheel fires within a tick, a deferrable one at a tick of the CPU, and
+/// that wakes no idle one.
 pub fn start_timer<S: Sink>(
     run: &mut Run<S>,
     machine: &mut Machine,
@@ -23,12 +24,15 @@ pub fn start_timer<S: Sink>(
     soft: Nanos,
 ) {
     kernel.timer_sequence += 1;
-    let real_time = kernel.sched.is_precise(task);
-    let slack = if real_time { 0 } else { kernel.tasks[task.index()].timer_slack };
-    if slack == DEFERRABLE {
-        let timer = HrTimer { hard: soft, sequence: kernel.timer_sequence, soft, task };
-        return kernel.cpus[cpu.index()].deferrable.push(Reverse(timer));
-    }
+    let slack = match kernel.tasks[task.index()].timers {
+        Timers::Deferrable => {
+            let timer = HrTimer { hard: soft, sequence: kernel.timer_sequence, soft, task };
+            return kernel.cpus[cpu.index()].deferrable.push(Reverse(timer));
+        }
+        Timers::Wheel => kernel.tick_nsec,
+        Timers::Hrtimer if kernel.sched.is_precise(task) => 0,
+        Timers::Hrtimer => kernel.tasks[task.index()].timer_slack,
+    };
     let timer = HrTimer { hard: soft.saturating_add(slack), sequence: kernel.timer_sequence, soft, task };
     kernel.cpus[cpu.index()].hrtimers.push(Reverse(timer));
     program(run, machine, kernel, cpu);
@@ -59,16 +63,19 @@ pub fn cancel_timer<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &m
     program(run, machine, kernel, cpu);
 }
 
-/// `__hrtimer_run_queues`: in order of their latest time, every timer whose earliest time has come.
-pub fn __hrtimer_run_queues<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
+/// `__hrtimer_run_queues`: in order of their latest time, every timer whose earliest time has come. Whether the wheel's were among them.
+pub fn __hrtimer_run_queues<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) -> bool {
+    let mut wheel = false;
     while let Some(Reverse(timer)) = kernel.cpus[cpu.index()].hrtimers.peek().copied() {
         if timer.soft > run.now {
             break;
         }
         kernel.cpus[cpu.index()].hrtimers.pop();
+        wheel |= kernel.tasks[timer.task.index()].timers == Timers::Wheel;
         wake_from_interrupt(run, machine, kernel, timer.task, cpu);
     }
     program(run, machine, kernel, cpu);
+    wheel
 }
 
 /// Runs the deferrable timers that are due, after the tick (`run_timer_softirq`).

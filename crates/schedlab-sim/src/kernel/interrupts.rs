@@ -5,7 +5,7 @@ use schedlab_trace::Sink;
 
 use super::balance::apply_moves;
 use super::entry::irqentry_exit;
-use super::hrtimer::__hrtimer_run_queues;
+use super::hrtimer::{__hrtimer_run_queues, run_deferrable_timers};
 use super::idle::{enter_idle_state, wake_idle_cpu};
 use super::percpu::WakesVcpus;
 use super::rseq::expire;
@@ -85,7 +85,11 @@ pub fn on_idle_exit<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &m
     let nohz_kicked = std::mem::take(&mut c.nohz_kicked);
     if c.hrtimers.peek().is_some_and(|timer| timer.0.hard <= run.now) {
         machine.charge_irq(cpu);
-        __hrtimer_run_queues(run, machine, kernel, cpu);
+        // An idle CPU without a tick programs it for the timers of the wheel (`tick_nohz_stop_tick`), and that tick expires those
+        // that are deferrable, too (`run_timer_softirq`).
+        if __hrtimer_run_queues(run, machine, kernel, cpu) {
+            run_deferrable_timers(run, machine, kernel, cpu);
+        }
     }
     if rarely(kernel.cpus[cpu.index()].wakes_vcpus == WakesVcpus::Pending) {
         machine.charge_irq(cpu);

@@ -1,6 +1,7 @@
 //! The kernel's state of a task (`task_struct`). What the task executes is in its program.
 
 use schedlab_model::{CpuId, Nanos, Pid, TaskId};
+use schedlab_workload::Timers;
 
 use super::lines::TaskLines;
 use crate::machine::{Dice, Segment};
@@ -97,6 +98,7 @@ pub struct Task {
     /// Address space.
     pub process: u32,
     pub timer_slack: Nanos,
+    pub timers: Timers,
     /// The CPU on which it first waited for memory: its pages are on the node of that CPU.
     pub memory_home: Option<CpuId>,
     /// Its working set in KiB; 0: none is stated.

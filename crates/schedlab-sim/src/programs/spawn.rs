@@ -111,6 +111,7 @@ fn start_task<S: Sink>(
         prio: kernel::prio(spec.policy, spec.nice),
         process: base.process + spec.process,
         timer_slack: spec.timer_slack,
+        timers: spec.timers,
         working_set: spec.working_set,
         seed: programs.seed ^ key,
     };

@@ -21,7 +21,6 @@ pub(super) fn with_housekeeping(spec: &RunSpec) -> Cow<'_, RunSpec> {
     let since = |change: Option<Release>| change.is_some_and(|change| spec.kernel.version.release >= change);
     let housekeeping = Housekeeping {
         topology: &spec.machine.topology,
-        tick: spec.kernel.tick_nsec(),
         // One line that the CPU itself wrote last: the differences of its counters.
         shepherd_cpu: spec.machine.costs.line_transfer[Distance::Node as usize].typical(),
         compacts: since(COMPACTS),
