@@ -215,7 +215,7 @@ def test_list(schedlab: Call) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "one"),
-    [("workloads", "cyclictest"), ("machines", "rpi4"), ("knobs", "base_slice_ns"), ("knobs", "base_slice")],
+    [("workloads", "cyclictest"), ("kernels", "6.12.107"), ("machines", "rpi4"), ("knobs", "base_slice_ns"), ("knobs", "base_slice")],
 )
 def test_lists_of_the_real_engine_say_what_the_docs_promise(kind: str, one: str, capsys: Any) -> None:
     try:
@@ -224,16 +224,22 @@ def test_lists_of_the_real_engine_say_what_the_docs_promise(kind: str, one: str,
         pytest.skip(e.message)
     assert main(["list", kind]) == 0
     out = capsys.readouterr().out
-    assert all(len(line) <= 100 for line in out.splitlines())
-    for row in rows:
-        parts = [*row.get("options", ()), *row.get("metrics", ())]
-        assert all(part["name"] in out for part in parts if part.get("modelled", True)), row["id"]
+    assert all(len(line) <= 80 for line in out.splitlines())
+    assert all(any(line.startswith(row["id"]) for line in out.splitlines()) for row in rows)
+    if kind in ("workloads", "kernels"):
+        assert len(out.splitlines()) == len(rows), "a line each"
+        flat = " ".join(out.split())
+        assert all(" ".join([row["id"], *row.get("aliases", ()), row["summary"]]) in flat for row in rows)
     assert main(["list", kind, one]) == 0
     out = capsys.readouterr().out
+    assert all(len(line) <= 80 for line in out.splitlines())
     row = next(row for row in rows if row["id"].startswith(one))
-    words = [o["help"] for o in row.get("options", ())] + [s.partition(": ")[0] for s in row.get("sources", ())]
+    said = [row["summary"], *row.get("structure", ()), *row.get("simplified", ())]
+    said += [part["help"] for key in ("options", "metrics") for part in row.get(key, ())]
+    said += [part[key] for part in row.get("parameters", ()) for key in ("name", "value", "source")]
+    said += [source.partition(": ")[2] for source in row.get("sources", ())]
     flat = " ".join(out.split())
-    assert all(word.split()[0] in flat for word in [*words, *row["summary"].split()])
+    assert all(word in flat for text in said for word in text.split())
 
 
 OVERRIDES = [

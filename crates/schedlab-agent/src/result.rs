@@ -8,6 +8,7 @@ use schedlab_model::{CpuId, KernelId, Nanos};
 use schedlab_spec::RunSpec;
 use schedlab_trace::{Body, Digest, Event, Header, Kind, Sink, Tee};
 use schedlab_workload::cpu_stat::{cpu_stat, CPU_STATS};
+use schedlab_workload::MetricKind;
 use serde_json::{json, Value as Json};
 
 use crate::burn::Speed;
@@ -272,6 +273,11 @@ fn without_trace(json: &mut Json, measured: &Measured<'_>, why: &str, unavailabl
             ("sched.cpu_busy", busy),
         ],
     };
+    let of_tasks = shared.workloads.iter().flat_map(|workload| {
+        let about_tasks = workload.metrics.iter().filter(|decl| matches!(decl.kind, MetricKind::Tasks(_)));
+        about_tasks.map(|decl| format!("{}.{}", workload.name, decl.name))
+    });
+    unavailable.extend(of_tasks.map(|name| (name, format!("no scheduler trace: {why}"))));
     if let Some(metrics) = json["metrics"].as_object_mut() {
         for (name, value) in metrics.iter_mut().filter(|(name, _)| name.starts_with("sched.")) {
             match known.iter().find(|(known, _)| known == name) {

@@ -41,7 +41,12 @@ impl Plan {
     pub fn raw_units(&self) -> Vec<(String, String)> {
         let raw = |unit| match unit {
             Unit::Microseconds | Unit::Milliseconds | Unit::Seconds => "ns",
-            Unit::PerSecond | Unit::PerMinute | Unit::Count | Unit::Percent => "count",
+            Unit::PerSecond
+            | Unit::PerMinute
+            | Unit::LoopsPerSecond
+            | Unit::LoopsPerMinute
+            | Unit::Count
+            | Unit::Percent => "count",
         };
         let metric =
             |entry: &MetricEntry| (format!("{}.{}", entry.workload, entry.decl.name), raw(entry.decl.unit).to_owned());

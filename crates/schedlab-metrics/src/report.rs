@@ -1,7 +1,7 @@
 //! The result of the reduction: plain numbers in the units that are shown, and their JSON.
 
 use schedlab_model::{Nanos, Pid};
-use schedlab_workload::Unit;
+use schedlab_workload::{OfTasks, Unit};
 use serde::Serialize;
 
 use crate::catalogue::{sched_metrics, Reducer};
@@ -93,7 +93,7 @@ impl Report {
                 .collect(),
         };
         for (entry, app) in metrics.plan.metrics.iter().zip(&metrics.apps) {
-            report.add_app(entry, app);
+            report.add_app(entry, app, metrics);
         }
         report.add_sched(metrics);
         report
@@ -119,7 +119,7 @@ impl Report {
         json
     }
 
-    fn add_app(&mut self, entry: &MetricEntry, app: &App) {
+    fn add_app(&mut self, entry: &MetricEntry, app: &App, metrics: &Metrics) {
         let name = format!("{}.{}", entry.workload, entry.decl.name);
         let scale = 1.0 / (scale_of(entry.decl.unit) * entry.decl.divide.max(1) as f64);
         match app {
@@ -144,6 +144,28 @@ impl Report {
                 // A workload that ended within the warm-up has no later passes.
                 let mean = if measured.count > 0 { measured } else { warmup };
                 self.metrics.push((name, mean.value().map(|value| value * scale)));
+            }
+            App::Tasks { what, number } => {
+                let value = self.of_tasks(*what, &metrics.tasks.reporters(*number), metrics.cpus.len());
+                self.metrics.push((name, value.map(|value| value * scale)));
+            }
+        }
+    }
+
+    /// A reduction over tasks, whose counters are added up.
+    fn of_tasks(&self, what: OfTasks, tasks: &Task, nr_cpus: usize) -> Option<f64> {
+        let measured = self.measured_ns as f64;
+        let per_second = |count: u64| (measured > 0.0).then(|| count as f64 / (measured / 1e9));
+        match what {
+            OfTasks::Switches => per_second(tasks.voluntary + tasks.involuntary),
+            OfTasks::InvoluntarySwitches => per_second(tasks.involuntary),
+            OfTasks::RunDelay => {
+                let runnable = tasks.wait_ns + tasks.cpu_ns;
+                (runnable > 0).then(|| 100.0 * tasks.wait_ns as f64 / runnable as f64)
+            }
+            OfTasks::Utilization => {
+                let capacity = measured * nr_cpus as f64;
+                (capacity > 0.0).then(|| 100.0 * tasks.cpu_ns as f64 / capacity)
             }
         }
     }
@@ -236,7 +258,12 @@ fn scale_of(unit: Unit) -> f64 {
         Unit::Microseconds => 1e3,
         Unit::Milliseconds => 1e6,
         Unit::Seconds => 1e9,
-        Unit::PerSecond | Unit::PerMinute | Unit::Count | Unit::Percent => 1.0,
+        Unit::PerSecond
+        | Unit::PerMinute
+        | Unit::LoopsPerSecond
+        | Unit::LoopsPerMinute
+        | Unit::Count
+        | Unit::Percent => 1.0,
     }
 }
 
@@ -248,6 +275,8 @@ fn unit_name(unit: Unit) -> &'static str {
         Unit::Seconds => "s",
         Unit::PerSecond => "/s",
         Unit::PerMinute => "/min",
+        Unit::LoopsPerSecond => "lps",
+        Unit::LoopsPerMinute => "lpm",
         Unit::Count => "count",
         Unit::Percent => "%",
     }

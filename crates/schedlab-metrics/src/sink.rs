@@ -267,6 +267,15 @@ impl Metrics {
         self.idle.change(old, c.queue());
     }
 
+    /// Notes to which workload's metrics the task reports, where a metric is about those tasks.
+    #[inline]
+    fn reports(&mut self, pid: Pid, metric: u16) {
+        if let Some(number) = self.reporters.of_metric.get(usize::from(metric)).copied().filter(|number| *number > 0) {
+            let slot = self.tasks.slot(pid);
+            self.tasks.at(slot).reporter = number;
+        }
+    }
+
     fn sample(&mut self, time: Nanos, metric: u16, value: u64) {
         let live = time >= self.plan.warmup;
         match self.apps.get_mut(usize::from(metric)) {
@@ -345,8 +354,14 @@ impl Sink for Metrics {
             Kind::WakeupNew { pid, target_cpu, .. } => self.wakeup_new(time, pid, target_cpu),
             Kind::Migrate { pid, dest_cpu, .. } => self.migrate(time, pid, dest_cpu),
             Kind::Fork { child, .. } => self.fork(time, child),
-            Kind::Sample { metric, value, .. } => self.sample(time, metric, value),
-            Kind::Count { metric, count, .. } => self.count(time, metric, count),
+            Kind::Sample { pid, metric, value } => {
+                self.reports(pid, metric);
+                self.sample(time, metric, value);
+            }
+            Kind::Count { pid, metric, count } => {
+                self.reports(pid, metric);
+                self.count(time, metric, count);
+            }
             Kind::Scan { tested, cost, ref functions, .. } => self.scan(time, tested, cost, functions),
             Kind::Fault { major, .. } => self.fault(time, major),
             Kind::Extension { what, .. } => {

@@ -2,7 +2,7 @@
 
 use schedlab_model::{Nanos, MAX_CPUS};
 use schedlab_trace::{Call, Extension, Lock, Section};
-use schedlab_workload::MetricKind;
+use schedlab_workload::{MetricKind, OfTasks};
 
 use crate::idle::{IdleWhileRunnable, Queue};
 use crate::per_second::PerSecond;
@@ -35,6 +35,28 @@ pub struct Metrics {
     /// By [`Lock`].
     pub(crate) lock_waits: [Histogram; Lock::ALL.len()],
     pub(crate) apps: Vec<App>,
+    pub(crate) reporters: Reporters,
+}
+
+/// The workloads of which some metric is about the tasks that report to them, numbered from 1.
+#[derive(Debug)]
+pub(crate) struct Reporters {
+    /// By metric: the number of its workload, 0 if that has no such metric. Empty if none has.
+    pub(crate) of_metric: Vec<u16>,
+}
+
+impl Reporters {
+    fn of(plan: &Plan) -> Reporters {
+        let mut named: Vec<&str> = Vec::new();
+        for entry in &plan.metrics {
+            if matches!(entry.decl.kind, MetricKind::Tasks(_)) && !named.contains(&entry.workload.as_str()) {
+                named.push(&entry.workload);
+            }
+        }
+        let number = |workload: &str| named.iter().position(|name| *name == workload).map_or(0, |at| at as u16 + 1);
+        let of_metric = plan.metrics.iter().map(|entry| number(&entry.workload)).collect();
+        Reporters { of_metric: if named.is_empty() { Vec::new() } else { of_metric } }
+    }
 }
 
 /// One CPU.
@@ -117,6 +139,11 @@ pub(crate) enum App {
         measured: Mean,
         warmup: Mean,
     },
+    /// Of the tasks that report to the workload of this number.
+    Tasks {
+        what: OfTasks,
+        number: u16,
+    },
 }
 
 /// A mean under way.
@@ -141,7 +168,8 @@ impl Metrics {
     /// Ready for the first event.
     #[must_use]
     pub fn new(plan: Plan) -> Metrics {
-        let app = |kind| match kind {
+        let reporters = Reporters::of(&plan);
+        let app = |(at, kind)| match kind {
             MetricKind::Samples => App::Samples(Histogram::default()),
             MetricKind::Rate => App::Rate { counted: 0 },
             MetricKind::CpuRate => App::CpuRate { counted: 0, time: 0 },
@@ -149,6 +177,7 @@ impl Metrics {
             MetricKind::Total => App::Total { counted: 0 },
             MetricKind::PerSecond => App::PerSecond(PerSecond::new(plan.start, plan.warmup)),
             MetricKind::Headline => App::Headline { measured: Mean::default(), warmup: Mean::default() },
+            MetricKind::Tasks(what) => App::Tasks { what, number: reporters.of_metric.get(at).copied().unwrap_or(0) },
         };
         let mut metrics = Metrics {
             tasks: Tasks::default(),
@@ -162,7 +191,8 @@ impl Metrics {
             resched_delay: Histogram::default(),
             resched_delay_in: Default::default(),
             lock_waits: Default::default(),
-            apps: plan.metrics.iter().map(|entry| app(entry.decl.kind)).collect(),
+            apps: plan.metrics.iter().map(|entry| entry.decl.kind).enumerate().map(app).collect(),
+            reporters,
             plan,
         };
         metrics.add_cpus(metrics.plan.nr_cpus);

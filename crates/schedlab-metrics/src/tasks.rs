@@ -56,6 +56,8 @@ pub struct Task {
     pub wakeups: u64,
     /// Changes of CPU.
     pub migrations: u64,
+    /// The number of the workload to whose metrics it has reported, see [`crate::state::Reporters`]; 0: none.
+    pub reporter: u16,
 }
 
 /// All tasks. Entry 0 takes what names no task: the idle task and impossible pids.
@@ -66,6 +68,8 @@ pub struct Tasks {
     names: Vec<String>,
     free: Vec<usize>,
     ended: BTreeMap<String, Ended>,
+    /// Tasks that have ended, by the workload to whose metrics they had reported.
+    ended_reporters: BTreeMap<u16, Task>,
     /// Tasks seen.
     seen: u64,
 }
@@ -94,6 +98,7 @@ impl Task {
             involuntary: 0,
             wakeups: 0,
             migrations: 0,
+            reporter: 0,
         }
     }
 
@@ -116,6 +121,7 @@ impl Default for Tasks {
             names: vec![String::new()],
             free: Vec::new(),
             ended: BTreeMap::new(),
+            ended_reporters: BTreeMap::new(),
             seen: 0,
         }
     }
@@ -162,6 +168,9 @@ impl Tasks {
         let name = std::mem::take(&mut self.names[slot]);
         self.slots.forget(task.pid);
         self.free.push(slot);
+        if task.reporter > 0 {
+            self.ended_reporters.entry(task.reporter).or_insert_with(|| Task::new(0)).add(&task);
+        }
         let of_name = self.ended.entry(name).or_insert_with(|| Ended { tasks: 0, sum: Task::new(0) });
         of_name.tasks += 1;
         of_name.sum.add(&task);
@@ -184,6 +193,14 @@ impl Tasks {
     /// The others, by name.
     pub fn iter_ended(&self) -> impl Iterator<Item = (&Ended, &str)> {
         self.ended.iter().map(|(name, ended)| (ended, name.as_str()))
+    }
+
+    /// The counters of all tasks that have reported to the metrics of a workload, added up.
+    pub fn reporters(&self, number: u16) -> Task {
+        let mut sum = Task::new(0);
+        let alive = self.tasks.iter().skip(1).filter(|task| task.reporter == number);
+        alive.chain(self.ended_reporters.get(&number)).for_each(|task| sum.add(task));
+        sum
     }
 
     /// How many tasks there have been.

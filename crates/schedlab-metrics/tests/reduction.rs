@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use schedlab_metrics::{sched_metrics, MetricEntry, Metrics, Plan, Report, Stat};
 use schedlab_model::{CpuId, KernelId, Nanos, Pid};
 use schedlab_trace::{Call, Event, Kind, Section, Sink, TaskState};
-use schedlab_workload::{Better, MetricDecl, MetricKind, Unit};
+use schedlab_workload::{Better, MetricDecl, MetricKind, OfTasks, Unit};
 
 const PRIO: i32 = 120;
 
@@ -220,6 +220,37 @@ fn program_metrics_come_in_their_unit() {
     assert!(json["metrics"]["w.never"].is_null());
     assert_eq!(json["series"]["w.latency"]["unit"], "us");
     assert_eq!(json["series"]["w.latency"]["curve"].as_array().unwrap().last().unwrap()[1], 4.0);
+}
+
+/// The metrics of the tasks that report to a workload: 10 alone, 20 alone, both, and a workload of which no task reports.
+#[test]
+fn the_scheduler_is_measured_for_the_tasks_of_a_workload() {
+    let of = |workload: &str| {
+        let kinds = [OfTasks::Switches, OfTasks::InvoluntarySwitches, OfTasks::RunDelay, OfTasks::Utilization];
+        let names = ["switches", "involuntary", "run_delay", "utilization"];
+        let entry = |(name, kind): (&str, OfTasks)| {
+            let entry = declared(name, Unit::Count, MetricKind::Tasks(kind), 1);
+            MetricEntry { workload: workload.into(), ..entry }
+        };
+        let counter = MetricEntry { workload: workload.into(), ..declared("ops", Unit::Count, MetricKind::Rate, 1) };
+        let mut metrics = vec![counter];
+        metrics.extend(names.into_iter().zip(kinds).map(entry));
+        metrics
+    };
+    // 10 runs 300 us, waits 200 and runs 100; 20 waits from 110 to 300 us and runs 200.
+    let (ten, twenty) = ([2_000.0, 1_000.0, 100.0 / 3.0, 40.0], [1_000.0, 0.0, 100.0 * 190.0 / 390.0, 20.0]);
+    let both = [3_000.0, 1_000.0, 100.0 * 390.0 / 990.0, 60.0];
+    for (reporters, want) in [(vec![10], ten), (vec![20], twenty), (vec![10, 20, 10], both)] {
+        let plan = Plan { metrics: [of("none"), of("w")].concat(), nr_cpus: 1, ..Plan::default() };
+        let note = |pid: &Pid| Event::new(550_000, CpuId(0), Kind::Count { pid: *pid, metric: 5, count: 1 });
+        let mut events: Vec<Event> = two_tasks().into_iter().chain(reporters.iter().map(note)).collect();
+        events.sort_by_key(|event| event.time);
+        let report = reduce(plan, &events, 1_000_000);
+        let names = ["w.switches", "w.involuntary", "w.run_delay", "w.utilization"];
+        check(&report, &names.into_iter().zip(want).collect::<Vec<_>>());
+        check(&report, &[("none.switches", 0.0), ("none.utilization", 0.0)]);
+        assert!(report.to_json()["metrics"]["none.run_delay"].is_null());
+    }
 }
 
 #[test]

@@ -144,6 +144,8 @@ pub(crate) fn unit_name(unit: Unit) -> &'static str {
         Unit::Seconds => "s",
         Unit::PerSecond => "/s",
         Unit::PerMinute => "/min",
+        Unit::LoopsPerSecond => "lps",
+        Unit::LoopsPerMinute => "lpm",
         Unit::Count => "",
         Unit::Percent => "%",
     }

@@ -169,9 +169,13 @@ fn workload(entry: &Entry) -> Json {
             "queueing": metric.queueing,
         })
     };
+    let parameter = |parameter: &catalogue::Parameter| json!({ "name": parameter.name, "value": parameter.value.to_string(), "source": parameter.source });
     json!({
         "id": entry.id,
         "summary": entry.summary,
+        "structure": entry.about.structure,
+        "parameters": entry.about.parameters.iter().map(parameter).collect::<Vec<_>>(),
+        "simplified": entry.about.simplified,
         "options": entry.options.iter().map(option).collect::<Vec<_>>(),
         "metrics": entry.metrics.iter().map(metric).collect::<Vec<_>>(),
     })

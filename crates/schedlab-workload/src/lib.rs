@@ -35,4 +35,6 @@ pub use program::{
     Amount, DistId, Label, MemoryWork, ObjectId, Op, Program, ProgramId, Reg, Section, SectionContext, TaskKind,
     TimerMode, REGISTERS,
 };
-pub use workload::{Better, MetricDecl, MetricKind, ObjectSpec, SpinLockSpec, TaskSpec, Timers, Unit, Workload};
+pub use workload::{
+    Better, MetricDecl, MetricKind, ObjectSpec, OfTasks, SpinLockSpec, TaskSpec, Timers, Unit, Workload,
+};

@@ -95,6 +95,10 @@ pub enum Unit {
     PerSecond,
     /// Counted 60 times, shown as operations per minute of simulated time.
     PerMinute,
+    /// Operations per second, in the unit of UnixBench: loops per second.
+    LoopsPerSecond,
+    /// Counted 60 times, in the unit of UnixBench: loops per minute.
+    LoopsPerMinute,
     /// A bare number.
     Count,
     /// Percent.
@@ -129,6 +133,21 @@ pub enum MetricKind {
     Total,
     /// One value per completed pass of the workload (a benchmark's elapsed time); several with `repeat`: their mean.
     Headline,
+    /// What the scheduler did with the tasks that sample or count any metric of the workload.
+    Tasks(OfTasks),
+}
+
+/// A reduction of the scheduler's events over some tasks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum OfTasks {
+    /// Switches away from them per second.
+    Switches,
+    /// Those of them at which the task was still runnable, per second.
+    InvoluntarySwitches,
+    /// Their time on runqueues without running, in percent of the time in which they could run.
+    RunDelay,
+    /// Their CPU time in percent of the CPU time of all CPUs.
+    Utilization,
 }
 
 impl MetricKind {

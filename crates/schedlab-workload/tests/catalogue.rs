@@ -256,7 +256,10 @@ fn cyclictest_keeps_its_intervals_and_ends_with_its_loops_or_duration() {
 #[test]
 fn stress_ng_keeps_its_load_and_its_ops() {
     let out = run(&build("stress-ng-cpu", &[("cpu", int(2)), ("cpu-ops", int(1000))], false));
-    assert_eq!((out.end.clone(), out.counts[0]), (End::Finished, 1000));
+    assert_eq!((out.end.clone(), out.counts[0], out.counts[1]), (End::Finished, 1000, 1000));
+    // The CPU time that the workers report, which is the time since their start here.
+    let cpu_time = out.samples[1].iter().sum::<i64>() as f64;
+    assert!((cpu_time / (1000.0 * 673_628.0) - 1.0).abs() < 0.001, "{cpu_time}");
     for (load, slice) in [(40, -64), (40, 10), (50, 0), (5, 100), (99, 1)] {
         let given = [("cpu", int(1)), ("cpu-load", int(load)), ("cpu-load-slice", int(slice)), ("timeout", int(200))];
         let out = Machine::new(&build("stress-ng-cpu", &given, false)).run(300 * SEC, 1);
@@ -453,6 +456,37 @@ fn unixbench_and_lmbench_fork_and_exec_as_the_real_ones_do() {
     assert_eq!(ring.metrics[0].divide, 5, "per hop");
 }
 
+/// index = 10 * result / baseline, with the baselines of pgms/index.base; shell16 has none.
+#[test]
+fn unixbench_prints_its_index_beside_its_result() {
+    let cases: [(&str, Given<'_>, Option<f64>); 8] = [
+        ("unixbench-execl", &[], Some(43.0)),
+        ("unixbench-context1", &[], Some(4000.0)),
+        ("unixbench-spawn", &[], Some(126.0)),
+        ("unixbench-syscall", &[], Some(15_000.0)),
+        ("unixbench-pipe", &[], Some(12_440.0)),
+        ("unixbench-shell", &[], Some(42.4)),
+        ("unixbench-shell", &[("concurrent", int(8))], Some(6.0)),
+        ("unixbench-shell", &[("concurrent", int(16))], None),
+    ];
+    for (id, given, baseline) in cases {
+        let workload = build(id, given, false);
+        let out = Machine::new(&workload).budget(30_000).run(SEC, 1);
+        let value = |metric: usize| out.counts[metric] as f64 / workload.metrics[metric].divide as f64;
+        assert_eq!(workload.metrics.len(), 1 + usize::from(baseline.is_some()), "{id} {given:?}");
+        assert!(["lps", "lpm"].contains(&workload.metrics[0].name.as_str()) && value(0) >= 1.0, "{id} {given:?}");
+        if let Some(baseline) = baseline {
+            // The run may end between the two counts of a loop, which is 60 for a result per minute.
+            let loop_of = if workload.metrics[0].name == "lpm" { 60.0 } else { 1.0 };
+            let (loops, of_index) = (value(0) / loop_of, value(1) * baseline / 10.0 / loop_of);
+            assert!(
+                loops >= 3.0 && (0.0..1.01).contains(&(loops - of_index + 1e-6)),
+                "{id} {given:?}: {loops}, {of_index}"
+            );
+        }
+    }
+}
+
 /// Programs that do one thing: messages, forks and other system calls of an operation, as their sources have them.
 #[test]
 fn an_operation_of_a_small_program_is_what_the_real_one_does() {
@@ -551,14 +585,73 @@ fn request_servers_measure_from_the_arrival_in_one_task_to_the_completion_in_ano
     }
     let closed = build("hhvm", &[], false);
     assert_eq!((closed.tasks[0].count, closed.tasks.len()), (8, 1), "two threads per CPU, nothing else");
-    // The users of DayTrader are as many as 70% of the CPUs, and each has one request at a time.
-    let out = Machine::new(&build("daytrader", &[("time", text("2s"))], false)).run(3 * SEC, 1);
-    assert_eq!(out.end, End::Finished);
-    let (answered, served) = (out.samples[1].len(), out.samples[2].len());
-    assert!((0..=2).contains(&(served - answered)), "{served} served, {answered} answered");
-    let mean = out.samples[1].iter().sum::<i64>() as f64 / answered as f64;
-    // 0.4 * (0.3 + 0.1) + 0.49 * (0.6 + 0.2) + 0.03 * (0.8 + 0.3) + 0.08 * (1.0 + 0.5) ms = 0.71 ms, and queueing.
-    assert!((700_000.0..900_000.0).contains(&mean), "{mean}");
+}
+
+/// Requests of a mix, the calls of each to the database, and orders, by the numbers of the entry.
+#[test]
+fn daytrader_answers_its_mix_in_a_closed_and_in_an_open_loop() {
+    // Work and calls of quotes, pages, updates and orders; the call of an order to the order thread is one more message.
+    let (work, calls) = ([300_000.0, 600_000.0, 800_000.0, 1_000_000.0], [1.0, 2.0, 3.0, 5.0]);
+    let mixes: [[i64; 4]; 3] = [[40, 49, 3, 8], [0, 0, 0, 100], [100, 0, 0, 0]];
+    for (mix, open) in mixes.into_iter().flat_map(|mix| [(mix, false), (mix, true)]) {
+        let names = ["quotes", "pages", "updates", "orders"];
+        let mut given: Vec<(&str, OptionValue)> = names.into_iter().zip(mix.map(int)).collect();
+        given.extend([("time", text("1s")), if open { ("load", int(50)) } else { ("users", int(2)) }]);
+        let workload = build("daytrader", &given, false);
+        let out = Machine::new(&workload).run(2 * SEC, 1);
+        assert_eq!(out.end, End::Finished);
+        let requests = out.counts[0];
+        let mean = |part: [f64; 4]| part.iter().zip(mix).map(|(each, share)| each * share as f64 / 100.0).sum::<f64>();
+        // Objects: requests, calls, orders. Two requests may be under way, each with a call.
+        let shown = format!("{mix:?} open {open}: {requests} requests, {:?} messages", &out.written[..3]);
+        assert!(out.written[0] - requests <= 12, "{shown}");
+        let per = |object: usize| out.written[object] as f64 / requests as f64;
+        assert!((per(1) - mean(calls)).abs() <= 0.02 * mean(calls), "{shown}");
+        assert!((per(2) - mix[3] as f64 / 100.0).abs() <= 0.01, "{shown}");
+        let busy = mean(work) + 100_000.0 * (mean(calls) + mix[3] as f64 / 100.0);
+        let rate = requests as f64;
+        let names: Vec<&str> = workload.metrics.iter().map(|metric| metric.name.as_str()).collect();
+        if open {
+            // Half of four CPUs, Poisson: three standard deviations.
+            let due = 0.5 * 4.0 * 1e9 / busy;
+            assert!((rate - due).abs() < 3.0 * due.sqrt() + 3.0, "{shown}: {due} due in a second");
+            assert_eq!(names, ["requests_per_second", "latency", "service", "queueing"]);
+            // From when it was due: the parts add up for every request that a thread has taken and answered.
+            let sum = |metric: usize| out.samples[metric].iter().map(|ns| *ns as f64).sum::<f64>();
+            assert!((sum(1) / (sum(2) + sum(3)) - 1.0).abs() < 0.01, "{shown}");
+        } else {
+            assert_eq!(names, ["requests_per_second", "latency", "service"]);
+            // The order thread works beside the requests.
+            let alone = busy - 100_000.0 * mix[3] as f64 / 100.0;
+            assert!((2e9 / alone / rate - 1.0).abs() < 0.05, "{shown}, {alone} ns of work");
+        }
+    }
+}
+
+#[test]
+fn daytrader_thinks_locks_rows_and_refuses_contradictions() {
+    let slow = [("users", int(3)), ("think-time", text("1s")), ("time", text("10s"))];
+    let out = Machine::new(&build("daytrader", &slow, false)).run(11 * SEC, 1);
+    assert!((27..=30).contains(&out.counts[0]), "{}", out.counts[0]);
+    // All orders are of one stock: an order at a time makes its last two calls.
+    let one = [("users", int(16)), ("quotes", int(0)), ("pages", int(0)), ("updates", int(0)), ("orders", int(100))];
+    let rate = |stocks: i64| {
+        let given = [&one[..], &[("stocks", int(stocks)), ("time", text("1s"))]].concat();
+        Machine::new(&build("daytrader", &given, false)).run(2 * SEC, 1).counts[0] as f64
+    };
+    // One stock: two calls of 100 us under the lock, 5,000 a second at most. Many: 8 web threads, 1.5 ms an order, 5,333 at most.
+    let (one, many) = (rate(1), rate(10_000));
+    assert!((4_250.0..=5_000.0).contains(&one), "{one} with one stock");
+    assert!((5_100.0..=5_333.0).contains(&many), "{many} with many stocks");
+    let refused: [(&[(&str, OptionValue)], &str); 4] = [
+        (&[("quotes", int(41))], "quotes"),
+        (&[("load", int(70)), ("rate", int(100))], "load"),
+        (&[("load", int(70)), ("users", int(5))], "users"),
+        (&[("rate", int(70)), ("think-time", text("1ms"))], "think-time"),
+    ];
+    for (given, key) in refused {
+        assert_eq!(catalogue::build("daytrader", &options(given), "w", false, 4).unwrap_err().key, key);
+    }
 }
 
 /// Messages and system calls of a transaction, as counted with pgbench 15.18: docs/guides/workloads.md.

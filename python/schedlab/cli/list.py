@@ -14,7 +14,11 @@ from schedlab.engine import Engine
 from schedlab.errors import InputError
 from schedlab.render import listing
 
-MORE = {"workloads": "options and metrics", "machines": "the source of every number"}
+MORE = {
+    "workloads": "structure, parameters, options, metrics and what is simplified",
+    "machines": "the source of every number",
+    "kernels": "how it differs from the one before",
+}
 """Details that the list does not show."""
 OF_A_KERNEL = ("features", "knobs", "kernels")
 """Lists that are about one kernel."""
@@ -35,7 +39,7 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
         return 0
     one = options.name and options.kind != "kernels"
     console.text(listing.detail(options.kind, rows[0]) if one else listing.text(options.kind, rows, kernel))
-    if options.kind in MORE and not one:
+    if options.kind in MORE and not options.name and not options.kernel:
         console.say(f"`schedlab list {options.kind} NAME` shows {MORE[options.kind]}")
     if options.json:
         write_file(Path(options.json), document + "\n")

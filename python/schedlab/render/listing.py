@@ -16,9 +16,8 @@ def text(kind: str, rows: Sequence[Row], kernel: str | None) -> str:
     """The list of a kind; `kernel`: only what that kernel has, with its defaults."""
     if kind == "kernels" and kernel and rows:
         return _kernel(rows[0])
-    if kind == "workloads":
-        return "\n".join(_workload_lines(rows))
     shapes = {
+        "kernels": (_row, 2),
         "machines": (_machine, 3),
         "metrics": (_metric, 3),
         "features": (_feature if kernel else _named, 2 if kernel else 1),
@@ -39,7 +38,7 @@ def detail(kind: str, row: Row) -> str:
     """Everything about one."""
     blocks: list[str] = ["\n".join(_wrapped([_named(row)], 1))]
     if kind == "workloads":
-        blocks += [_options(row), _metrics(row)]
+        blocks += [_structure(row), _parameters(row), _options(row), _metrics(row), _simplified(row)]
     elif kind == "machines":
         blocks += [_size(row), _sources(row)]
     elif kind == "features":
@@ -51,6 +50,11 @@ def detail(kind: str, row: Row) -> str:
 
 def _named(row: Row) -> list[str]:
     return [str(row["id"]), str(row["summary"]) + _proposed(row) + _refused(row)]
+
+
+def _row(row: Row) -> list[str]:
+    """A kernel with the other names that a scenario may use for it."""
+    return [str(row["id"]), ", ".join(row.get("aliases") or ()), str(row["summary"])]
 
 
 def _machine(row: Row) -> list[str]:
@@ -92,18 +96,29 @@ def _refused(row: Row) -> str:
     return f"; refused{kernels}: {refused[0]['why']}"
 
 
-def _workload_lines(rows: Sequence[Row]) -> list[str]:
-    """The summary, then the names of options and metrics."""
+def _items(title: str, sentences: Sequence[str]) -> str:
+    """A title and an indented item for each of these."""
     lines = []
-    width = max((len(str(row["id"])) for row in rows), default=0)
-    for row in rows:
-        parts = [str(row["summary"])]
-        for word in ("options", "metrics"):
-            names = [str(item["name"]) for item in row.get(word, ()) if item.get("modelled", True)]
-            parts += [f"{word}: {', '.join(names)}"] if names else []
-        filled = [line for part in parts for line in _filled(part, width + 2)]
-        lines += [f"{escaped(row['id']):{width}}  {filled[0]}", *(f"{'':{width}}  {line}" for line in filled[1:])]
-    return lines
+    for sentence in sentences:
+        first, *more = _filled(sentence, 2)
+        lines += [f"- {first}", *(f"  {line}" for line in more)]
+    return "\n".join([title, *lines]) if lines else ""
+
+
+def _structure(row: Row) -> str:
+    return _items("structure", row.get("structure") or ())
+
+
+def _simplified(row: Row) -> str:
+    return _items("simplified or left out", row.get("simplified") or ())
+
+
+def _parameters(row: Row) -> str:
+    """The numbers of a program, each with its source below it."""
+    return _items(
+        "parameters and their sources",
+        [f"{p['name']}: {p['value']} ({p['source']})" for p in row.get("parameters") or ()],
+    )
 
 
 def _options(row: Row) -> str:

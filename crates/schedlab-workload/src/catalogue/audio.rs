@@ -1,16 +1,6 @@
 //! Audio with deadlines, like PipeWire or JACK: a driver and a chain of clients that must be through within a period.
-//!
-//! - The sound card interrupts once a period: `quantum` frames at `rate`, 1024 at 48 kHz by default, as in pipewire.conf
-//!   (default.clock.quantum, default.clock.rate): 21.3 ms. The driver wakes the first client by its eventfd, that one wakes
-//!   the next, and the last one the driver, which has to hand the samples to the card before the next interrupt.
-//! - `load` is the part of the period that all of them need in CPU time, evenly split: 20%, a choice.
-//! - A cycle that ends later than the next interrupt is an xrun. The driver then goes on with the next interrupt that is to
-//!   come, as a card that has been stopped and started again.
-//! - The threads have the default policy. PipeWire asks for SCHED_FIFO 88 or, where it may not have that, nice -11
-//!   (module-rt); a scenario sets it for the tasks `driver` and `client`.
-//!
-//! Left out: the card's own buffer beyond one period, clients that run beside each other.
 
+use super::about::{parameter, About, Quantity};
 use super::{limit, BuildError, Entry, MetricSpec, OptionSpec, Settings};
 use crate::build::{Builder, Code};
 use crate::{Amount, Better, MetricKind, ObjectSpec, Op, TaskSpec, TimerMode, Unit, Workload};
@@ -31,7 +21,36 @@ const WAKEUP: MetricSpec = MetricSpec::latency("wakeup", &["p99", "max"], "from 
 
 pub(super) const ENTRY: Entry = Entry {
     id: "audio",
-    summary: "audio with deadlines: a driver and a chain of clients, once a period",
+    summary: "audio with deadlines: driver and client chain",
+    about: About {
+        structure: &[
+            "The sound card interrupts once a period (`quantum` frames at `rate`) and wakes the driver. The \
+             driver wakes the first client by its eventfd, each client wakes the next, and the last one the \
+             driver, which must hand the samples to the card before the next interrupt. A cycle with n clients is \
+             n + 2 wakeups.",
+            "A cycle that ends later than the next interrupt is an xrun; the driver then continues with the next \
+             interrupt that is still to come.",
+        ],
+        parameters: &[
+            parameter(
+                "quantum and rate",
+                Quantity::Words("1024 at 48 kHz"),
+                "pipewire.conf: default.clock.quantum, default.clock.rate",
+            ),
+            parameter(
+                "load",
+                Quantity::Words("20 percent of the period"),
+                "a choice, evenly split over driver and clients",
+            ),
+            parameter(
+                "policy",
+                Quantity::Words("the default one"),
+                "PipeWire asks for SCHED_FIFO 88 or, where it may not have that, nice -11 (module-rt); a scenario \
+                 sets it for the tasks `driver` and `client`",
+            ),
+        ],
+        simplified: &["The card's own buffer beyond one period and clients that run beside each other are missing."],
+    },
     options: &[
         OptionSpec::number("quantum", 1024, 16, 8192, "frames of a period"),
         OptionSpec::number("rate", 48_000, 8_000, 384_000, "frames per second"),

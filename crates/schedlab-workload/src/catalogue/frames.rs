@@ -1,14 +1,6 @@
 //! A frame loop, as of a game: a main thread, render threads that share a frame, a display that shows one per refresh.
-//!
-//! - At every refresh of the display (`hz`) the main thread computes for `main`, hands the frame to `threads` render threads,
-//!   which compute for `render` each, waits for all of them and presents the frame.
-//! - A frame that is not presented by the next refresh leaves that one without a new frame: it is dropped. The main thread
-//!   then begins with the first refresh that is still to come, so one frame that takes two and a half periods drops two.
-//! - The times are choices: a fifth of the period for the main thread and a third for each render thread, varied lognormally
-//!   with sigma 0.2, so that an idle machine with a CPU for each thread drops almost none.
-//!
-//! Left out: the graphics processor, buffering of several frames, a variable refresh rate, sound and network threads.
 
+use super::about::{parameter, About, Quantity};
 use super::{limit, BuildError, Entry, MetricSpec, OptionKind, OptionSpec, Preset, Settings, TimeUnit};
 use crate::build::{Builder, Code};
 use crate::{Amount, Better, Dist, MetricKind, ObjectSpec, Op, TaskSpec, TimerMode, Unit, Workload};
@@ -35,7 +27,30 @@ const fn part(name: &'static str, help: &'static str) -> OptionSpec {
 
 pub(super) const ENTRY: Entry = Entry {
     id: "frames",
-    summary: "a game's frame loop: main thread, render threads, dropped frames",
+    summary: "a game's frame loop: dropped frames",
+    about: About {
+        structure: &[
+            "At every refresh of the display (`hz`) the main thread computes for `main`, hands the frame to \
+             `threads` render threads, which compute for `render` each, waits for all of them and presents the \
+             frame: one wakeup per render thread and one of the main thread.",
+            "A frame that is not presented by the next refresh leaves that one without a new frame: it is \
+             dropped. The main thread then begins with the first refresh that is still to come, so one frame of \
+             two and a half periods drops two.",
+        ],
+        parameters: &[
+            parameter(
+                "main",
+                Quantity::Words("a fifth of the period"),
+                "a choice: an idle machine with a CPU for each thread drops almost none",
+            ),
+            parameter("render", Quantity::Words("a third of the period"), "a choice, as above"),
+            parameter("shape of both", Quantity::Words("lognormal, sigma 0.2"), "a choice"),
+        ],
+        simplified: &[
+            "The graphics processor, buffering of several frames, a variable refresh rate, sound and network \
+             threads are missing.",
+        ],
+    },
     options: &[
         OptionSpec::number("hz", 60, 1, 1000, "refreshes of the display per second"),
         OptionSpec::number("threads", 3, 1, 1000, "render threads"),

@@ -1,41 +1,15 @@
 //! A web server like HHVM, from what its operators published: request threads that need long slices and a short wakeup latency.
-//!
-//! - A request is served by one thread from its arrival to its end: `request` of CPU time in three parts, with a wait of
-//!   `wait` for a back end between two parts. Meta's engineers ask for 5 to 20 ms of undisturbed CPU time per request, and
-//!   their stand-in, schbench 1.0, waits 100 us in each; its README has two waits.
-//! - There are two request threads per CPU, HHVM's default (`Server.ThreadCount` in
-//!   hphp/runtime/base/runtime-option.cpp; from memory).
-//! - A thread that was preempted within a request takes a major fault with a probability of `fault-permille`, and reads a page of
-//!   the program's files from the disk that all threads share: the report on EEVDF has major faults rise with the preemptions.
-//!   Estimate of the probability: 1 to 10 per thousand, no figure is published. The disk is a data-centre SSD: 85 us (1 and 2 TB) to
-//!   115 us (4 TB) for a random read, and 645,000 reads a second, which is 74 at a time (Intel P4500, Lenovo product guide
-//!   4XB7A08539). Left out is its tail: 2.5 times the mean at p99.99 (anandtech.com/show/13704, page 5).
-//! - A thread that was preempted within a request finds its part of the core's cache taken by another one and refills it:
-//!   57 us per preemption, 1 MiB (L2 of a server core from Skylake to Cooper Lake) at 55 ns per KiB. That is what reading
-//!   256 KiB takes longer after a forced migration, 17.6 us instead of 3.45 us, on an i5-12600KF in WSL2. An estimate:
-//!   28 us if half of the cache is needed again, 270 us at a core's share of the memory bandwidth (108 GB/s on 28 cores of
-//!   Skylake-SP). The refill takes no longer than the thread was away: whatever ran instead needs as long to bring its own
-//!   data into the cache as the thread needs to bring them back. What a wait costs is part of `request`, as in the
-//!   published length.
-//! - Without `load` every thread has the next request at hand, as at the limit of a server's throughput. With `load`
-//!   requests arrive at random (Poisson) at a rate that needs that percentage of the CPUs; latency then counts from when a
-//!   request was due, so a late generator hides nothing (no coordinated omission).
-//!
-//! A request needs the same instructions however long it takes, so requests per second of CPU time
-//! (`requests_per_cpu_second`) change as instructions per cycle do.
-//!
-//! Left out: the caches above and below the L2, how much of it the other threads really displaced within that bound, the
-//! asynchronous I/O threads, the services beside the server.
 
+use super::about::{parameter, About, Quantity};
 use super::{BuildError, Ends, Entry, MetricSpec, OptionKind, OptionSpec, Preset, Settings, TimeUnit};
 use crate::build::{Builder, Code};
-use crate::{Amount, Better, Dist, MetricKind, ObjectId, ObjectSpec, Op, TaskSpec, TimerMode, Unit, Workload};
+use crate::{Amount, Better, Dist, MetricKind, ObjectId, ObjectSpec, OfTasks, Op, TaskSpec, TimerMode, Unit, Workload};
 use schedlab_model::{Nanos, MSEC, USEC};
 
 const RATE: MetricSpec = MetricSpec::rate("requests_per_second", "requests completed per second");
 const CPU_RATE: MetricSpec = MetricSpec::cpu_rate(
     "requests_per_cpu_second",
-    "requests completed per second of CPU time that the request threads spent",
+    "requests completed per second of CPU time of the request threads; changes as instructions per cycle do",
 );
 const LATENCY: MetricSpec =
     MetricSpec::latency("latency", &["p50", "p95", "p99"], "from the arrival of a request to its completion");
@@ -53,9 +27,85 @@ const FAULTS: MetricSpec = MetricSpec {
     queueing: false,
 };
 
+/// The columns of the report on EEVDF that the scheduler's events give.
+const SCHEDULER: [MetricSpec; 4] = [
+    MetricSpec::tasks("switches", OfTasks::Switches, "switches away from request threads per second"),
+    MetricSpec::tasks(
+        "involuntary_switches",
+        OfTasks::InvoluntarySwitches,
+        "those of them at which the thread was still runnable, per second",
+    ),
+    MetricSpec::tasks(
+        "run_delay",
+        OfTasks::RunDelay,
+        "time of the request threads on runqueues without running, of the time in which they could run",
+    ),
+    MetricSpec::tasks("utilization", OfTasks::Utilization, "CPU time of the request threads, of all CPUs"),
+];
+
 pub(super) const ENTRY: Entry = Entry {
     id: "hhvm",
-    summary: "a web server like HHVM: requests of 5 to 20 ms that suffer when they are preempted",
+    summary: "HHVM-like web server: 5 to 20 ms requests",
+    about: About {
+        structure: &[
+            "Request threads, two per CPU by default. Each serves a request from its arrival to its end: \
+             `request` of CPU time in three parts, with a wait of `wait` for a back end between two parts. A \
+             request is two sleeps and, with `load`, one futex wait, so three switches away where nothing \
+             preempts it.",
+            "Without `load` every thread has the next request at hand, as at the limit of a server's throughput. \
+             With `load` another task makes requests at random (Poisson) at a rate that needs that percentage of \
+             the CPUs; latency counts from when a request was due, so a late generator hides nothing (no \
+             coordinated omission).",
+            "A thread that was preempted within a request refills its part of the core's cache, for no longer \
+             than it was away, and takes a major fault with a probability of `fault-permille`: a read from the \
+             disk that all threads share.",
+            "A request needs the same instructions however long it takes, so `requests_per_cpu_second` changes as \
+             instructions per cycle do.",
+        ],
+        parameters: &[
+            parameter(
+                "CPU time of a request",
+                Quantity::Between(REQUEST[0], REQUEST[1]),
+                "what Meta's engineers want undisturbed per request (LKML, April 2023, EEVDF report)",
+            ),
+            parameter(
+                "parts of a request",
+                Quantity::Number(PARTS),
+                "two waits, as in the README of schbench 1.0, the stand-in of the same engineers",
+            ),
+            parameter("wait for a back end", Quantity::Words("100 us"), "the sleep of a request of schbench 1.0"),
+            parameter(
+                "request threads per CPU",
+                Quantity::Number(2),
+                "HHVM's default, Server.ThreadCount in hphp/runtime/base/runtime-option.cpp (from memory)",
+            ),
+            parameter(
+                "fault-permille",
+                Quantity::Words("5"),
+                "estimate, 1 to 10: the report has major faults rise with the preemptions, no figure is published",
+            ),
+            parameter(
+                "random read of the disk",
+                Quantity::Between(READ[0], READ[1]),
+                "Intel P4500 of 1 and 2 TB, and of 4 TB (Lenovo product guide 4XB7A08539)",
+            ),
+            parameter("reads at a time", Quantity::Number(DEPTH as u64), "645,000 reads a second of the same disk"),
+            parameter(
+                "refill",
+                Quantity::Words("57 us"),
+                "estimate, 28 to 270 us: 1 MiB of L2 (server cores from Skylake to Cooper Lake) at 55 ns per KiB, \
+                 which is what reading 256 KiB takes longer after a forced migration on an i5-12600KF in WSL2 \
+                 (17.6 us instead of 3.45); 28 us if half of it is needed again, 270 us at a core's share of the \
+                 memory bandwidth (108 GB/s on 28 cores of Skylake-SP)",
+            ),
+        ],
+        simplified: &[
+            "The caches above and below the L2 and the cold front end are missing, and how much the other threads \
+             really displaced within the bound of a refill.",
+            "The tail of the disk (2.5 times the mean at p99.99, anandtech.com/show/13704, page 5), the \
+             asynchronous I/O threads and the services beside the server are missing.",
+        ],
+    },
     options: &[
         OptionSpec::number("threads", 0, 1, 100_000, "request threads; default: two per CPU").default(Preset::Unset),
         OptionSpec::number(
@@ -82,7 +132,18 @@ pub(super) const ENTRY: Entry = Entry {
         ),
         OptionSpec::number("fault-permille", 5, 0, 1000, "major faults per thousand preemptions within a request"),
     ],
-    metrics: &[RATE, CPU_RATE, LATENCY, QUEUEING, SERVICE, FAULTS],
+    metrics: &[
+        RATE,
+        CPU_RATE,
+        LATENCY,
+        QUEUEING,
+        SERVICE,
+        FAULTS,
+        SCHEDULER[0],
+        SCHEDULER[1],
+        SCHEDULER[2],
+        SCHEDULER[3],
+    ],
     ends: Ends::Never,
     build,
 };
@@ -159,6 +220,9 @@ fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
     };
     let program = builder.program("hhvm", thread);
     builder.task(TaskSpec { name: "hhvm".to_string(), program, count: threads, ..TaskSpec::default() });
+    for spec in SCHEDULER {
+        builder.metric(spec.decl(1));
+    }
     Ok(builder.finish(false))
 }
 

@@ -1,24 +1,6 @@
 //! kernbench: a kernel is built by `make -j`, at half the CPUs, at four jobs per CPU, or without a limit.
-//!
-//! make runs its serial head (configuration, headers), then a make per directory (Kbuild recurses). That make reads its
-//! Makefile, starts a job per object whenever the jobserver has a token (none is needed without a limit), waits for all of
-//! them, and archives them; when every directory is through, the first make links. A make below holds the token of its job
-//! only until it starts jobs of its own, as GNU make's implicit slot does.
-//!
-//! A job is a shell that runs the compiler driver, which runs cc1 and then the assembler, and then fixdep and rm: six
-//! processes. This is Kbuild's `cmd_and_fixdep`; x86 runs objtool at the end of the build where it has CONFIG_X86_KERNEL_IBT.
-//! There is no pipe between cc1 and the assembler: x86 does not compile with -pipe, and the driver puts a file between them.
-//! Each of the six is started by vfork (posix_spawn in GNU make 4.3, vfork in dash and the driver of gcc 12, seen with strace),
-//! so its parent sleeps twice for it: until its exec and until its exit. The compiler works in user mode and faults in its
-//! memory in kernel mode.
-//!
-//! Parameters, estimates in orders of magnitude: 2800 objects (x86 defconfig) in directories of 12 (5 to 20), cc1 0.3 s in
-//! the median with a lognormal spread of sigma 0.8 (from a tenth of a second to several), a tenth of the CPU time in the
-//! kernel, a head of 1 s, 10 ms to read a Makefile and as much to archive, and a tail of 4 s (link, symbols).
-//! Left out: directories that wait for others, directories of different sizes, programs that make runs while it reads a
-//! Makefile, the page cache and the disk. Voluntary and involuntary switches and the use of the CPUs are the metrics sched.*
-//! of the run.
 
+use super::about::{parameter, About, Quantity};
 use super::{BuildError, Ends, Entry, MetricSpec, OptionKind, OptionSpec, Preset, Settings};
 use crate::build::{Builder, Code};
 use crate::{Amount, Better, Dist, ObjectSpec, Op, ProgramId, TaskKind, TaskSpec, Unit, Workload};
@@ -33,7 +15,51 @@ const SYSTEM: MetricSpec = MetricSpec::headline("system", Unit::Seconds, Better:
 
 pub(super) const ENTRY: Entry = Entry {
     id: "kernbench",
-    summary: "kernbench: make -j builds a kernel: shells, compilers, assemblers (0.42)",
+    summary: "kernbench: make -j builds a kernel (0.42)",
+    about: About {
+        structure: &[
+            "make runs its serial head, then a make per directory. That make reads its Makefile, starts a job per \
+             object whenever the jobserver has a token (none is needed without a limit), waits for all of them, \
+             and archives them; when every directory is through, the first make links. A make below holds the \
+             token of its job only until it starts jobs of its own, as GNU make's implicit slot does.",
+            "A job is a shell that runs the compiler driver, which runs cc1 and then the assembler, and then \
+             fixdep and rm: six processes, each started by vfork, so its parent sleeps twice for it, until its \
+             exec and until its exit. The compiler works in user mode and faults in its memory in kernel mode.",
+        ],
+        parameters: &[
+            parameter("objects", Quantity::Words("2800"), "estimate, 1000 to 5000: an x86 defconfig"),
+            parameter("objects of a directory", Quantity::Number(DIRECTORY), "estimate, 5 to 20"),
+            parameter(
+                "CPU time of cc1",
+                Quantity::Words("lognormal, median 0.3 s, sigma 0.8"),
+                "estimate: from a tenth of a second to several",
+            ),
+            parameter(
+                "CPU time of the assembler",
+                Quantity::Words("lognormal, median 20 ms, sigma 0.8"),
+                "estimate, a tenth to a twentieth of cc1",
+            ),
+            parameter("share of both in the kernel", Quantity::Words("a tenth"), "estimate, 5 to 20%"),
+            parameter("shell, driver, fixdep and rm", Quantity::Time(SMALL), "estimate, 1 to 5 ms each"),
+            parameter(
+                "head, tail",
+                Quantity::Words("1 s, 4 s"),
+                "estimates, a third to three times that: configuration and headers; link and symbols",
+            ),
+            parameter("reading a Makefile, archiving", Quantity::Time(RECIPE), "estimate, 3 to 30 ms"),
+            parameter(
+                "processes of a job",
+                Quantity::Number(6),
+                "Kbuild's cmd_and_fixdep; vfork seen with strace of GNU make 4.3, dash and the driver of gcc 12",
+            ),
+        ],
+        simplified: &[
+            "Directories that wait for others, directories of different sizes, programs that make runs while it \
+             reads a Makefile, the page cache and the disk are missing.",
+            "x86 runs objtool at the end of the build where it has CONFIG_X86_KERNEL_IBT; here it never does.",
+            "Voluntary and involuntary switches and the use of the CPUs are the metrics sched.* of the run.",
+        ],
+    },
     options: &[
         OptionSpec {
             name: "load",

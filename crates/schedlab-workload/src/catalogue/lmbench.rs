@@ -1,16 +1,6 @@
 //! lmbench 3, the latency tools: the mean time of one operation.
-//!
-//! - `lat_proc`: `fork` is fork, exit and wait; `exec` runs a small program in between; `shell` runs it by `/bin/sh -c`.
-//! - `lat_pipe`, `lat_unix`: one byte to and fro between two processes; the round trip.
-//! - `lat_sem`: two processes hand over to each other by semaphores; half a round trip.
-//! - `lat_ctx`: a token of 4 bytes goes round a ring of processes; each reads `size` KB, its working set, before it passes it
-//!   on; per hop.
-//! - `lat_select`, `lat_syscall`: system calls of one process.
-//!
-//! lmbench takes the median of 11 repetitions and subtracts the overhead of its loop. Here every operation is a sample, and
-//! lat_ctx includes the pipe operations that lmbench subtracts. Left out: semaphores as System V has them (a semop always
-//! is a system call).
 
+use super::about::{parameter, About, Quantity};
 use super::{limit, BuildError, Entry, MetricSpec, OptionKind, OptionSpec, Preset, Settings};
 use crate::build::{Builder, Code};
 use crate::{Amount, ObjectSpec, Op, ProgramId, TaskKind, TaskSpec, Workload};
@@ -24,10 +14,11 @@ const fn word(name: &'static str, words: &'static [&'static str], help: &'static
 }
 
 macro_rules! tool {
-    ($name:ident, $id:literal, $summary:literal, $build:path, [$($option:expr),*]) => {
+    ($name:ident, $id:literal, $summary:literal, $about:expr, $build:path, [$($option:expr),*]) => {
         pub(super) const $name: Entry = Entry {
             id: $id,
             summary: $summary,
+            about: $about,
             options: &[$($option,)* limit::TIME],
             metrics: &[LATENCY],
             ends: limit::ENDS,
@@ -39,23 +30,19 @@ macro_rules! tool {
 tool!(
     LAT_PROC,
     "lmbench-lat-proc",
-    "lmbench lat_proc: create a process, and run a program in it (3.0)",
+    "lmbench lat_proc: create a process (3.0)",
+    LAT_PROC_ABOUT,
     lat_proc,
     [word("what", &["fork", "exec", "shell"], "what the child does")]
 );
-tool!(LAT_PIPE, "lmbench-lat-pipe", "lmbench lat_pipe: one byte to and fro through two pipes (3.0)", lat_pipe, []);
-tool!(
-    LAT_UNIX,
-    "lmbench-lat-unix",
-    "lmbench lat_unix: one byte to and fro through AF_UNIX streams (3.0)",
-    lat_unix,
-    []
-);
-tool!(LAT_SEM, "lmbench-lat-sem", "lmbench lat_sem: two processes hand over by semaphores (3.0)", lat_sem, []);
+tool!(LAT_PIPE, "lmbench-lat-pipe", "lmbench lat_pipe: a byte to and fro, pipes (3.0)", LAT_PIPE_ABOUT, lat_pipe, []);
+tool!(LAT_UNIX, "lmbench-lat-unix", "lmbench lat_unix: a byte to and fro, AF_UNIX (3.0)", LAT_UNIX_ABOUT, lat_unix, []);
+tool!(LAT_SEM, "lmbench-lat-sem", "lmbench lat_sem: hand over by semaphores (3.0)", LAT_SEM_ABOUT, lat_sem, []);
 tool!(
     LAT_CTX,
     "lmbench-lat-ctx",
-    "lmbench lat_ctx: a token round a ring of processes (3.0)",
+    "lmbench lat_ctx: a token round a ring (3.0)",
+    LAT_CTX_ABOUT,
     lat_ctx,
     [
         OptionSpec::number("processes", 2, 2, 1000, "processes in the ring"),
@@ -65,7 +52,8 @@ tool!(
 tool!(
     LAT_SELECT,
     "lmbench-lat-select",
-    "lmbench lat_select: select on descriptors that are ready (3.0)",
+    "lmbench lat_select: ready descriptors (3.0)",
+    LAT_SELECT_ABOUT,
     lat_select,
     [OptionSpec::number("fds", 200, 1, 10_000, "descriptors")]
 );
@@ -73,6 +61,7 @@ tool!(
     LAT_SYSCALL,
     "lmbench-lat-syscall",
     "lmbench lat_syscall: one system call (3.0)",
+    LAT_SYSCALL_ABOUT,
     lat_syscall,
     [word("call", &["null", "fstat", "open"], "the call; open is open and close")]
 );
@@ -244,3 +233,99 @@ fn lat_ctx(settings: &Settings<'_>) -> Result<Workload, BuildError> {
     builder.task(TaskSpec { name: "lat_ctx".to_string(), program, working_set, ..TaskSpec::default() });
     Ok(limit::finish(builder, settings, "lat_ctx", 1))
 }
+
+const LAT_PROC_ABOUT: About = About {
+    structure: &[
+        "One process. An operation is a fork, the exit of the child and a wait (`fork`); the child also runs \
+         a small program (`exec`), or runs it by /bin/sh -c (`shell`). One or two wakeups, two switches where \
+         they share a CPU.",
+    ],
+    parameters: &[
+        parameter("work of the small program", Quantity::Time(HELLO), "estimate, 10 to 100 us"),
+        parameter(
+            "work of the shell",
+            Quantity::Time(SHELL),
+            "estimate, 100 us to 1 ms: shell took 0.4 to 0.8 ms longer than exec on a guest",
+        ),
+    ],
+    simplified: &["lmbench takes the median of 11 repetitions and subtracts the overhead of its loop; here every \
+         operation is a sample."],
+};
+
+const LAT_PIPE_ABOUT: About = About {
+    structure: &["Two processes and two pipes. An operation is one round trip of a byte: two writes, two reads, two \
+         wakeups and two switches."],
+    parameters: &[parameter("bytes", Quantity::Number(1), "lat_pipe.c and lat_unix.c of lmbench 3")],
+    simplified: &["lmbench takes the median of 11 repetitions and subtracts the overhead of its loop; here every \
+         operation is a sample."],
+};
+
+const LAT_UNIX_ABOUT: About = About {
+    structure: &["Two processes and a pair of AF_UNIX streams. An operation is one round trip of a byte: two sends, \
+         two receives, two wakeups and two switches."],
+    parameters: &[parameter("bytes", Quantity::Number(1), "lat_pipe.c and lat_unix.c of lmbench 3")],
+    simplified: &["lmbench takes the median of 11 repetitions and subtracts the overhead of its loop; here every \
+         operation is a sample."],
+};
+
+const LAT_SEM_ABOUT: About = About {
+    structure: &[
+        "Two processes and two semaphores. Each waits for its own and gives the other's. An operation is half \
+         a round trip: one call, one wakeup, one switch.",
+    ],
+    parameters: &[parameter(
+        "semaphores",
+        Quantity::Number(2),
+        "lat_sem.c of lmbench 3: two System V semaphores in one set",
+    )],
+    simplified: &[
+        "Semaphores as System V has them are missing: there a semop is always a system call.",
+        "lmbench takes the median of 11 repetitions and subtracts the overhead of its loop; here every \
+         operation is a sample.",
+    ],
+};
+
+const LAT_CTX_ABOUT: About = About {
+    structure: &["`processes` processes pass a token of 4 bytes round a ring of pipes; each reads `size` KB, its \
+         working set, before it passes the token on. An operation is one hop: a write, a read, a wakeup and a \
+         switch."],
+    parameters: &[parameter(
+        "reading 1 KB that is in the cache",
+        Quantity::Time(READ_KB),
+        "8 bytes per cycle at 3 GHz",
+    )],
+    simplified: &[
+        "The time includes the pipe operations that lmbench subtracts.",
+        "lmbench takes the median of 11 repetitions and subtracts the overhead of its loop; here every \
+         operation is a sample.",
+    ],
+};
+
+const LAT_SELECT_ABOUT: About = About {
+    structure: &["One process. An operation is one select on `fds` descriptors that are ready: one system call, no \
+         switch."],
+    parameters: &[parameter(
+        "a look at one descriptor",
+        Quantity::Picos(PER_FD_PS),
+        "100 took 0.87 us on a guest, of which the call is 0.21",
+    )],
+    simplified: &[
+        "The kind of the descriptors has no effect.",
+        "lmbench takes the median of 11 repetitions and subtracts the overhead of its loop; here every \
+         operation is a sample.",
+    ],
+};
+
+const LAT_SYSCALL_ABOUT: About = About {
+    structure: &["One process. An operation is one system call (`null`, `fstat`) or two (`open`, which is open and \
+         close), no switch."],
+    parameters: &[
+        parameter("fstat beyond its system call", Quantity::Time(FSTAT), "estimate, 30 to 200 ns"),
+        parameter("open and close beyond theirs", Quantity::Time(OPEN), "estimate, 0.5 to 2 us"),
+    ],
+    simplified: &[
+        "read, write and stat are missing.",
+        "lmbench takes the median of 11 repetitions and subtracts the overhead of its loop; here every \
+         operation is a sample.",
+    ],
+};

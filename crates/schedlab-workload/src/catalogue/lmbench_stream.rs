@@ -1,19 +1,7 @@
 //! lmbench 3 `stream`: one thread per process that moves arrays between its CPU and memory. It is not STREAM (stream.rs):
 //! it has no OpenMP and, with `parallelism` 1, no barrier, and so shows what one thread gets.
-//!
-//! - Three arrays of 8-byte numbers share `bytes`, 24,000,000 by default. The kernels copy, scale, add and triad follow each other;
-//!   each is timed by itself.
-//! - Copy and scale move 16 bytes per element, triad 24. What the program prints as "add" runs its `sum` (src/stream.c calls
-//!   `benchmp` with it): it adds up one array, 8 bytes per element, but counts 24. Each addition needs the result of the last, so its
-//!   latency decides, not the memory.
-//! - A latency is the time of one element; a bandwidth is the bytes counted for an element divided by it, in MB/s.
-//!
-//! The latency of an addition is that of Skylake-SP to Ice Lake-SP, 4 cycles (Agner Fog, instruction tables), at 3 GHz: 1.33 ns.
-//! Estimate for other machines: 3 to 7 cycles at 1.5 to 4 GHz, 0.75 to 3 ns.
-//!
-//! Left out: caches. Where `bytes` fit into them, the real program shows their bandwidth and this one that of memory. lmbench repeats a
-//! kernel for a time that it calibrates and reports the fastest of 11 repetitions; here every pass is a sample.
 
+use super::about::{parameter, About, Quantity};
 use super::{limit, BuildError, Entry, MetricSpec, OptionSpec, Settings};
 use crate::build::{Builder, Code};
 use crate::{Amount, Op, Workload};
@@ -49,7 +37,31 @@ const fn kernel(latency: MetricSpec, bandwidth: MetricSpec, moved: u32, counted:
 
 pub(super) const ENTRY: Entry = Entry {
     id: "lmbench-stream",
-    summary: "lmbench stream: what one thread moves between CPU and memory (3.0)",
+    summary: "lmbench stream: one thread and its memory (3.0)",
+    about: About {
+        structure: &[
+            "`parallelism` processes of one thread each, without a barrier. Three arrays of 8-byte numbers share \
+             `bytes`; copy, scale, add and triad follow each other, and each is timed by itself. There is no \
+             system call and no switch of its own.",
+            "Copy and scale move 16 bytes per element, triad 24. What the program prints as add runs its sum \
+             (src/stream.c calls benchmp with it): it adds up one array, 8 bytes per element, but counts 24.",
+        ],
+        parameters: &[
+            parameter(
+                "an addition that waits for the one before",
+                Quantity::Picos(ADD_PS),
+                "4 cycles at 3 GHz: Skylake-SP to Ice Lake-SP (Agner Fog, instruction tables); estimate for other \
+                 machines, 3 to 7 cycles at 1.5 to 4 GHz",
+            ),
+            parameter("bytes", Quantity::Words("24,000,000"), "default of lmbench 3's stream.c"),
+        ],
+        simplified: &[
+            "Caches are missing: where `bytes` fit into them the real program shows their bandwidth and this one \
+             that of memory.",
+            "lmbench repeats a kernel for a time that it calibrates and reports the fastest of 11 repetitions; \
+             here every pass is a sample.",
+        ],
+    },
     options: &[
         OptionSpec::number("parallelism", 1, 1, 10_000, "processes at a time, -P"),
         OptionSpec::number("bytes", 24_000_000, 24_000, 1_000_000_000, "bytes of the three arrays of a process, -M"),

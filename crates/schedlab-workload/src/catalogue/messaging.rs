@@ -42,7 +42,7 @@ pub(super) struct Messaging {
 
 /// What a message over loopback TCP takes longer than over an AF_UNIX stream: 400,000 of 100 bytes took 1.14 s of CPU time
 /// instead of 0.86 (hackbench 2.40 -g 2 -l 500, with and without -i, in a guest of 2 vCPUs on 6.18).
-const SOFTIRQ: Nanos = 700;
+pub(super) const SOFTIRQ: Nanos = 700;
 /// Most tasks of one run: the programs' own tables stay small enough.
 const MAX_TASKS: u64 = 200_000;
 

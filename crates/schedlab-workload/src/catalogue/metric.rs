@@ -1,6 +1,6 @@
 //! A program's metrics as constants.
 
-use crate::{Better, MetricDecl, MetricKind, Unit};
+use crate::{Better, MetricDecl, MetricKind, OfTasks, Unit};
 
 /// A metric that a program may report.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -54,6 +54,16 @@ impl MetricSpec {
     pub(super) const fn cpu_rate(name: &'static str, help: &'static str) -> Self {
         let kind = MetricKind::CpuRate;
         MetricSpec { name, help, unit: Unit::PerSecond, better: Better::Higher, kind, stats: &[], queueing: false }
+    }
+
+    /// What the scheduler did with the tasks that report to the workload; neither direction is better, but for waits.
+    pub(super) const fn tasks(name: &'static str, what: OfTasks, help: &'static str) -> Self {
+        let (unit, better) = match what {
+            OfTasks::Switches | OfTasks::InvoluntarySwitches => (Unit::PerSecond, Better::Neither),
+            OfTasks::RunDelay => (Unit::Percent, Better::Lower),
+            OfTasks::Utilization => (Unit::Percent, Better::Neither),
+        };
+        MetricSpec { name, help, unit, better, kind: MetricKind::Tasks(what), stats: &[], queueing: false }
     }
 
     /// Operations of every second, higher is better.

@@ -1,7 +1,9 @@
 //! Benchmarks as task programs, under the real programs' names, options and metrics.
 //!
-//! One file per program. Adding one: a file with its `Entry`, a line in [`all`], its structure in `tests/catalogue.rs`.
+//! One file per program, which is also its documentation ([`About`]). Adding one: a file with its `Entry`, a line in [`all`], its
+//! counts in `tests/catalogue.rs`.
 
+mod about;
 mod audio;
 mod cyclictest;
 mod daytrader;
@@ -65,6 +67,7 @@ mod wake_list;
 use crate::Workload;
 use schedlab_model::closest;
 
+pub use about::{About, Parameter, Quantity};
 pub use metric::MetricSpec;
 pub(crate) use option::Settings;
 pub use option::{time_of, BuildError, OptionKind, OptionSpec, OptionValue, Preset, TimeUnit, Where};
@@ -84,8 +87,10 @@ pub enum Ends {
 pub struct Entry {
     /// Its id.
     pub id: &'static str,
-    /// What it is, in one line.
+    /// What it is, in one line of a terminal with the id in front.
     pub summary: &'static str,
+    /// Its structure, its numbers with their sources, what is simplified.
+    pub about: About,
     /// Its long options.
     pub options: &'static [OptionSpec],
     /// The metrics it may report; which of them depends on the options.

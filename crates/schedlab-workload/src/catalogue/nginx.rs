@@ -1,23 +1,6 @@
 //! nginx with a thread pool: worker processes accept and parse requests, blocking reads go to a pool of threads.
-//!
-//! - A worker per CPU runs an event loop over its connections. It takes a request, and with `aio = "threads"` hands the
-//!   file to its pool (32 threads, one queue under a mutex; each worker has a pool of its own), takes the next event, and
-//!   completes the request when the pool has notified it by an eventfd. With `aio = "off"` it sends the file itself.
-//! - System calls of a request, counted with nginx 1.22 (`docs/guides/workloads.md`): epoll_wait, recvfrom, openat, fstat,
-//!   writev, sendfile, close; with threads one more epoll_wait, and futex wake, futex wait and the write to the eventfd.
-//!   Fewer epoll_waits where several events are ready.
-//! - CPU time of a request for a file of 16 KiB in the page cache, from the same runs on a guest (Xeon) beside other load:
-//!   2.9 us in user mode and 9.6 us in the kernel, of which 0.9 us are the entries into it. The rest is split evenly over
-//!   the six calls.
-//! - A file is not in the page cache with a probability of `miss-permille`; the thread then sleeps for the disk, uniform
-//!   from 0.1 to 1 ms, a read from flash up to one that queues. Both are choices.
-//! - `connections` are kept alive and spread evenly over the workers; each has one request under way, and sends the next when
-//!   it has the response. A client thread per worker serves them, as a thread of wrk does: it waits for a response of any of
-//!   them. It is another machine's: it has no CPU time, but its wakeups have.
-//!
-//! Left out: the softirqs of the network card, new connections (accept), the log, the proxy modules. The queue between the
-//! clients and a worker costs what a futex costs, not a socket and epoll.
 
+use super::about::{parameter, About, Quantity};
 use super::{limit, BuildError, Entry, MetricSpec, OptionKind, OptionSpec, Preset, Settings};
 use crate::build::{Builder, Code};
 use crate::{Amount, Dist, ObjectSpec, Op, TaskSpec, Workload};
@@ -29,7 +12,46 @@ const LATENCY: MetricSpec =
 
 pub(super) const ENTRY: Entry = Entry {
     id: "nginx",
-    summary: "nginx: event loops that hand blocking reads to a thread pool (1.22)",
+    summary: "nginx 1.22: event loops with a thread pool",
+    about: About {
+        structure: &[
+            "A worker per CPU runs an event loop over its connections. It takes a request and with `aio` = \
+             \"threads\" hands the file to its pool (one queue under a mutex), takes the next event, and \
+             completes the request when the pool has notified it by an eventfd. With `aio` = \"off\" it sends the \
+             file itself.",
+            "A request is epoll_wait, recvfrom, openat, fstat, writev, sendfile and close; with threads one more \
+             epoll_wait, a futex wake, a futex wait and the write to the eventfd. There are fewer epoll_waits \
+             where several events are ready.",
+            "`connections` connections are kept alive and spread evenly over the workers; each has one request \
+             under way. A client thread per worker, as one of wrk, waits for a response of any of them and sends \
+             the next request.",
+        ],
+        parameters: &[
+            parameter(
+                "user mode of a request",
+                Quantity::Time(USER),
+                "a file of 16 KiB in the page cache, nginx 1.22 under wrk, on a guest (Xeon) beside other load",
+            ),
+            parameter(
+                "kernel mode of a call beyond its entry",
+                Quantity::Time(CALL),
+                "9.6 us a request in the same runs, of which 0.9 us are the entries; the rest is split evenly \
+                 over six calls",
+            ),
+            parameter("threads of a pool", Quantity::Number(32), "nginx's default, one pool per worker"),
+            parameter(
+                "read of a file that is not in the page cache",
+                Quantity::Words("0.1 to 1 ms"),
+                "a choice: a read from flash up to one that queues",
+            ),
+        ],
+        simplified: &[
+            "The softirqs of the network card, new connections (accept), the log and the proxy modules are \
+             missing.",
+            "The client is another machine's: it has no CPU time, but its wakeups have.",
+            "The queue between clients and a worker costs what a futex costs, not a socket and epoll.",
+        ],
+    },
     options: &[
         OptionSpec::number("worker-processes", 0, 1, 1024, "workers").default(Preset::PerCpu),
         OptionSpec {

@@ -21,8 +21,8 @@ pub(super) const WAIT_POLICY: OptionSpec = OptionSpec {
 };
 
 /// libgomp's 300,000 iterations and, with more threads than CPUs, 100.
-const SPIN: Nanos = 16_500 * USEC;
-const SPIN_CROWDED: Nanos = 5_500;
+pub(super) const SPIN: Nanos = 16_500 * USEC;
+pub(super) const SPIN_CROWDED: Nanos = 5_500;
 /// Time between two checks.
 const LOOK: Nanos = 2 * USEC;
 

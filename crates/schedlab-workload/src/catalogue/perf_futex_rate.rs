@@ -1,16 +1,8 @@
 //! `perf bench futex hash` and `lock-pi` of perf 6.1: operations per second of one thread, averaged over the threads.
-//!
-//! - `hash`: each thread calls FUTEX_WAIT with a value that its words never hold. Every call is EAGAIN; no thread blocks.
-//! - `lock-pi`: each thread takes the lock, sleeps 1 us and the timer slack while it holds it, and releases it. The lock goes
-//!   to the first waiter, so a thread gets it once per round of all waiters.
-//!
-//! Both look whether their time is up by the clock, where perf reads a flag that main sets. The words of `hash` are only
-//! read, so what threads share are the buckets of the kernel's table: each bucket is one object, and each word of a thread
-//! is hashed to one of them at random, the same one in every run. On a real kernel an object is a word, which the kernel
-//! hashes to one of its own buckets. See [`crate::Op::FutexLockPi`] for `lock-pi`.
 
 use schedlab_model::{stream, Nanos, USEC};
 
+use super::about::{parameter, About, Quantity};
 use super::perf_futex::{Threads, SHARED, THREADS};
 use super::{BuildError, Ends, Entry, MetricSpec, OptionSpec, Preset, Settings, TimeUnit};
 use crate::build::{Builder, Code};
@@ -27,7 +19,27 @@ const RUNTIME: OptionSpec = OptionSpec {
 
 pub(super) const HASH: Entry = Entry {
     id: "perf-futex-hash",
-    summary: "perf bench futex hash: futex calls that fail at once, without pause (perf 6.1)",
+    summary: "perf bench futex hash: futex calls that fail at once",
+    about: About {
+        structure: &[
+            "Threads are pinned to the CPUs in turn, report themselves ready under a mutex, and start together by \
+             a condition variable; none of that is timed.",
+            "Each thread calls FUTEX_WAIT on one of its `futexes` words after the other, with a value that the \
+             word never holds. An operation is one call, which returns EAGAIN; no thread blocks.",
+        ],
+        parameters: &[parameter(
+            "hash buckets for each CPU",
+            Quantity::Number(BUCKETS_PER_CPU as u64),
+            "futex_init, kernel/futex/core.c: 256 per CPU, rounded up to a power of two",
+        )],
+        simplified: &[
+            "The last thread of the real program wakes main; here each posts a semaphore for which main waits.",
+            "Each bucket is one object, and each word of a thread is hashed to one of them at random, the same \
+             one in every run; on a real kernel an object is a word, which the kernel hashes itself.",
+            "Threads look at the clock to see whether their time is up, where perf reads a flag that main sets.",
+            "The key of a shared futex has no cost of its own.",
+        ],
+    },
     options: &[
         THREADS,
         RUNTIME,
@@ -50,7 +62,28 @@ pub(super) const HASH: Entry = Entry {
 
 pub(super) const LOCK_PI: Entry = Entry {
     id: "perf-futex-lock-pi",
-    summary: "perf bench futex lock-pi: threads hand a PI lock round and sleep 1 us with it (perf 6.1)",
+    summary: "perf bench futex lock-pi: a PI lock handed round",
+    about: About {
+        structure: &[
+            "Threads are pinned to the CPUs in turn, report themselves ready under a mutex, and start together by \
+             a condition variable; none of that is timed.",
+            "Each thread takes the one lock (its own with `multi`) by FUTEX_LOCK_PI, sleeps for 1 us while it \
+             holds it, and releases it by FUTEX_UNLOCK_PI. The lock goes to the first waiter, so a thread gets it \
+             once per round of all waiters.",
+            "An operation is three system calls and, where threads wait, two switches.",
+        ],
+        parameters: &[parameter(
+            "sleep with the lock",
+            Quantity::Words("1 us"),
+            "usleep(1) in tools/perf/bench/futex-lock-pi.c; it lasts for the timer slack of 50 us as well",
+        )],
+        simplified: &[
+            "The last thread of the real program wakes main; here each posts a semaphore for which main waits.",
+            "The boost of the lock's owner is missing; among tasks of the fair class it changes neither weight \
+             nor class.",
+            "Threads look at the clock to see whether their time is up, where perf reads a flag that main sets.",
+        ],
+    },
     options: &[THREADS, RUNTIME, OptionSpec::flag("multi", "a lock for each thread"), SHARED],
     metrics: &[RATE],
     ends: Ends::Always,

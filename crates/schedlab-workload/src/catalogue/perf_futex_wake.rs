@@ -1,14 +1,8 @@
 //! `perf bench futex wake`, `wake-parallel` and `requeue` of perf 6.1: the time of the calls that wake or move waiters.
-//!
-//! Threads block in FUTEX_WAIT on one word. After 100 ms
-//! - `wake`: main wakes `nwakes` at a time until it has woken all;
-//! - `wake-parallel`: `nwakers` threads wake an equal part each, by one call, after a barrier;
-//! - `requeue`: main moves `nrequeue` at a time to a second word, then wakes all there, which is not timed.
-//!
-//! Only the waker's side is timed, not when the woken threads run.
 
 use schedlab_model::MSEC;
 
+use super::about::{parameter, About, Quantity};
 use super::perf_futex::{Threads, SHARED, THREADS};
 use super::{BuildError, Ends, Entry, MetricSpec, OptionSpec, Settings};
 use crate::build::{Builder, Code};
@@ -26,7 +20,24 @@ const RUNS: OptionSpec =
 
 pub(super) const WAKE: Entry = Entry {
     id: "perf-futex-wake",
-    summary: "perf bench futex wake: main wakes all threads that block on a futex (perf 6.1)",
+    summary: "perf bench futex wake: main wakes all threads",
+    about: About {
+        structure: &[
+            "Threads are pinned to the CPUs in turn, report themselves ready under a mutex, and start together by \
+             a condition variable; none of that is timed.",
+            "Every thread blocks in FUTEX_WAIT on one word. Main then wakes `nwakes` of them by each FUTEX_WAKE \
+             until it has woken all. Only the waker's side is timed, not when the woken threads run.",
+            "A run is one FUTEX_WAIT per thread and a call for every `nwakes` threads.",
+        ],
+        parameters: &[parameter(
+            "time for the threads to block",
+            Quantity::Time(SETTLE),
+            "usleep(100000) in tools/perf/bench/futex-wake.c, futex-wake-parallel.c and futex-requeue.c",
+        )],
+        simplified: &[
+            "The last thread of the real program wakes main; here each posts a semaphore for which main waits.",
+        ],
+    },
     options: &[THREADS, OptionSpec::number("nwakes", 1, 1, 100_000, "threads to wake by one call"), RUNS, SHARED],
     metrics: &[WAKE_TIME],
     ends: Ends::Always,
@@ -35,7 +46,25 @@ pub(super) const WAKE: Entry = Entry {
 
 pub(super) const WAKE_PARALLEL: Entry = Entry {
     id: "perf-futex-wake-parallel",
-    summary: "perf bench futex wake-parallel: several threads wake all that block on a futex (perf 6.1)",
+    summary: "perf bench futex wake-parallel: several wakers",
+    about: About {
+        structure: &[
+            "Threads are pinned to the CPUs in turn, report themselves ready under a mutex, and start together by \
+             a condition variable; none of that is timed.",
+            "Every thread blocks in FUTEX_WAIT on one word. Then `nwakers` threads meet at a barrier and each \
+             wakes an equal part by one FUTEX_WAKE. Only the waker's side is timed, not when the woken threads \
+             run.",
+            "A run is one FUTEX_WAIT per thread and one FUTEX_WAKE per waking thread.",
+        ],
+        parameters: &[parameter(
+            "time for the threads to block",
+            Quantity::Time(SETTLE),
+            "usleep(100000) in tools/perf/bench/futex-wake.c, futex-wake-parallel.c and futex-requeue.c",
+        )],
+        simplified: &[
+            "The last thread of the real program wakes main; here each posts a semaphore for which main waits.",
+        ],
+    },
     options: &[
         THREADS,
         OptionSpec::number("nwakers", 0, 0, 100_000, "waking threads; 0 = as many as threads"),
@@ -49,7 +78,24 @@ pub(super) const WAKE_PARALLEL: Entry = Entry {
 
 pub(super) const REQUEUE: Entry = Entry {
     id: "perf-futex-requeue",
-    summary: "perf bench futex requeue: main moves all threads from one futex to another (perf 6.1)",
+    summary: "perf bench futex requeue: main moves all threads",
+    about: About {
+        structure: &[
+            "Threads are pinned to the CPUs in turn, report themselves ready under a mutex, and start together by \
+             a condition variable; none of that is timed.",
+            "Every thread blocks in FUTEX_WAIT on one word. Main moves `nrequeue` of them to a second word by \
+             each FUTEX_CMP_REQUEUE until it has moved all, and then wakes all of them by one FUTEX_WAKE, which \
+             is not timed.",
+        ],
+        parameters: &[parameter(
+            "time for the threads to block",
+            Quantity::Time(SETTLE),
+            "usleep(100000) in tools/perf/bench/futex-wake.c, futex-wake-parallel.c and futex-requeue.c",
+        )],
+        simplified: &[
+            "The last thread of the real program wakes main; here each posts a semaphore for which main waits.",
+        ],
+    },
     options: &[THREADS, OptionSpec::number("nrequeue", 1, 1, 100_000, "threads to move by one call"), RUNS, SHARED],
     metrics: &[REQUEUE_TIME],
     ends: Ends::Always,

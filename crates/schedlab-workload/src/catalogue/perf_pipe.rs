@@ -1,8 +1,6 @@
 //! `perf bench sched pipe` up to perf 6.14: two tasks pass one token of 4 bytes to and fro, strictly in turn.
-//!
-//! perf 6.15 and later are another benchmark under the same name, `perf-pipe-6.15` here: both sides write before they read, so
-//! two tokens are in flight and a side often finds its token without waiting.
 
+use super::about::{parameter, About, Quantity};
 use super::{BuildError, Ends, Entry, MetricSpec, OptionSpec, Settings};
 use crate::build::{Builder, Code};
 use crate::{Better, ObjectSpec, Op, TaskKind, TaskSpec, Unit, Workload};
@@ -14,7 +12,17 @@ const TOTAL_TIME: MetricSpec =
 
 pub(super) const ENTRY: Entry = Entry {
     id: "perf-pipe",
-    summary: "perf bench sched pipe: strict ping-pong between two tasks over two pipes (perf up to 6.14)",
+    summary: "perf bench sched pipe, up to 6.14: ping-pong",
+    about: About {
+        structure: &[
+            "Two tasks and two pipes. One task writes a token and reads the answer, the other reads it and \
+             answers: one token is under way, strictly in turn.",
+            "An operation is one round trip: two writes, two reads, two wakeups and two switches (200,006 \
+             switches for 100,000 operations of perf 6.1).",
+        ],
+        parameters: &[parameter("token", Quantity::Words("4 bytes"), "`sizeof(int)` in tools/perf/bench/sched-pipe.c")],
+        simplified: &["The program's own instructions between two system calls take no time."],
+    },
     options: &[
         OptionSpec::number("loop", 1_000_000, 1, 1_000_000_000, "round trips"),
         OptionSpec::flag("threaded", "threads instead of processes"),
@@ -26,7 +34,20 @@ pub(super) const ENTRY: Entry = Entry {
 
 pub(super) const ENTRY_6_15: Entry = Entry {
     id: "perf-pipe-6.15",
-    summary: "perf bench sched pipe: two tokens in flight between two tasks over two pipes (perf 6.15 and later)",
+    summary: "perf bench sched pipe, from 6.15: two tokens",
+    about: About {
+        structure: &[
+            "Two tasks and two pipes. Both tasks write before they read, so two tokens are under way, and a task \
+             often finds its token without waiting.",
+            "An operation is two writes and two reads; the commit that made this change (99476fa085da) reports \
+             about one switch per operation instead of two.",
+        ],
+        parameters: &[parameter("token", Quantity::Words("4 bytes"), "`sizeof(int)` in tools/perf/bench/sched-pipe.c")],
+        simplified: &[
+            "The options -G (control groups) and -n (non-blocking, epoll) of newer versions are missing.",
+            "The program's own instructions between two system calls take no time.",
+        ],
+    },
     build: |settings| build_with(settings, true),
     ..ENTRY
 };

@@ -1,10 +1,6 @@
 //! `perf bench sched seccomp-notify` (perf 6.6 and later): a child whose system calls its parent answers.
-//!
-//! Child: gettid, which its filter turns into a notification: it wakes the parent and waits for the answer. Parent: receive the
-//! notification (blocks while there is none), send the answer, which wakes the child. Strict ping-pong, 2 context switches per
-//! call, three system calls. With `sync-mode` (SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP) both wakeups ask for the CPU of the waker. Here gettid is two futex calls, a wake and a wait, so there are four; the kill of the child at the
-//! end is left out.
 
+use super::about::{parameter, About, Quantity};
 use super::{BuildError, Ends, Entry, MetricSpec, OptionSpec, Settings};
 use crate::build::{Builder, Code};
 use crate::{Better, ObjectSpec, Op, TaskKind, TaskSpec, Unit, Workload};
@@ -16,7 +12,25 @@ const TOTAL_TIME: MetricSpec =
 
 pub(super) const ENTRY: Entry = Entry {
     id: "perf-seccomp-notify",
-    summary: "perf bench sched seccomp-notify: system calls of a child that its parent answers (perf 6.6 and later)",
+    summary: "perf bench sched seccomp-notify (from 6.6)",
+    about: About {
+        structure: &[
+            "A child calls gettid, which its filter turns into a notification: it wakes the parent and waits for \
+             the answer. The parent receives the notification, for which it blocks, and sends the answer, which \
+             wakes the child.",
+            "An operation is one answered call: strict ping-pong with two wakeups and two switches. With \
+             `sync-mode` (SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP) both wakeups ask for the CPU of the waker.",
+        ],
+        parameters: &[parameter(
+            "system calls of an operation",
+            Quantity::Words("3: gettid and two ioctl"),
+            "tools/perf/bench/sched-seccomp-notify.c",
+        )],
+        simplified: &[
+            "gettid is two futex calls here, a wake and a wait, so there are four calls.",
+            "The kill of the child at the end is missing.",
+        ],
+    },
     options: &[
         OptionSpec::number("loop", 1_000_000, 1, 1_000_000_000, "calls"),
         OptionSpec::flag("sync-mode", "wake the other side on the same CPU (6.6 and later)"),

@@ -1,25 +1,6 @@
 //! pgbench against PostgreSQL: client threads, a backend process per client, shared buffers under a spinlock, row locks.
-//!
-//! - A thread of pgbench serves its share of the clients: it waits for a reply of any of them and sends the next statement.
-//!   Each client has a backend of its own at the other end of a stream socket, and one statement outstanding.
-//! - A transaction has one statement (`select-only`), five (`simple-update`) or seven (`tpcb-like`), as the scripts that
-//!   pgbench has built in.
-//! - A statement takes 6 system calls of the backend (recvfrom twice, epoll_wait, sendto, lseek twice) and 4 of the client
-//!   (ppoll, recvfrom twice, sendto), counted with pgbench 15.18 (`docs/guides/workloads.md`). The wait and the transfer
-//!   after it are one `read` here; the calls that neither wait nor wake take the machine's `syscall`.
-//! - CPU time, measured in the same run, on a guest (Xeon) beside other load, scale 10, one client, without the kernel's
-//!   part of about 4 us: 30 us for a statement of `select-only` in the backend, 22 us of `simple-update`, 24 us of
-//!   `tpcb-like`; 4 us in pgbench for each. All statements of a script are taken to be equal. Lognormal with sigma 0.5:
-//!   a choice.
-//! - A statement accesses a shared buffer under a spinlock `accesses` times, for `hold`: both are estimates. The lock is
-//!   waited for as `s_lock` does (src/backend/storage/lmgr/s_lock.c): it spins, then sleeps for 1 ms. With `fault` the
-//!   access under the lock is the first one of this process to that memory: two pages of 4 KiB for every buffer of 8 KiB, or
-//!   one of 2 MiB for every 256 buffers.
-//! - `tpcb-like` holds the row of one of `scale` branches from the update of it, the fifth statement, to the end.
-//!
-//! Left out: the disk (as with `synchronous_commit = off`), the WAL writer, checkpointer and autovacuum, row locks on
-//! tellers, the lock manager's own locks, and the time a connection takes.
 
+use super::about::{parameter, About, Quantity};
 use super::dispatch::dispatch;
 use super::service::lognormal;
 use super::{limit, BuildError, Entry, MetricSpec, OptionKind, OptionSpec, Preset, Settings, TimeUnit};
@@ -44,7 +25,47 @@ const SCRIPTS: &[&str] = &["tpcb-like", "simple-update", "select-only"];
 
 pub(super) const ENTRY: Entry = Entry {
     id: "pgbench",
-    summary: "pgbench 15: clients, backends, shared buffers under a spinlock",
+    summary: "pgbench 15: clients, backends, a buffer spinlock",
+    about: About {
+        structure: &[
+            "`jobs` threads of pgbench serve `client` clients: a thread waits for a reply of any of its clients \
+             and sends that client's next statement. Each client has a backend process of its own at the other \
+             end of a stream socket, and one statement outstanding.",
+            "A transaction has one statement (`select-only`), five (`simple-update`) or seven (`tpcb-like`). A \
+             statement takes 6 system calls of the backend (recvfrom twice, epoll_wait, sendto, lseek twice) and \
+             4 of the client (ppoll, recvfrom twice, sendto), two wakeups and, with one client, two switches.",
+            "A statement accesses a shared buffer under a spinlock `accesses` times, for `hold`; a backend that \
+             does not get it spins and then sleeps, as s_lock does. With `fault` the access under the lock is the \
+             first one of this process to that memory. `tpcb-like` holds the row of one of `scale` branches from \
+             the update of it, the fifth statement, to the end.",
+        ],
+        parameters: &[
+            parameter(
+                "CPU time of a statement in the backend",
+                Quantity::Words("24, 22, 30 us"),
+                "tpcb-like, simple-update, select-only: pgbench 15.18, scale 10, one client, on a guest (Xeon) \
+                 beside other load, without the kernel's part of about 4 us",
+            ),
+            parameter("CPU time of the client for it", Quantity::Time(CLIENT), "the same runs"),
+            parameter("shape of both", Quantity::Words("lognormal, sigma 0.5"), "a choice"),
+            parameter("system calls", Quantity::Words("6 and 4"), "perf stat -p of pgbench 15.18"),
+            parameter(
+                "first sleep for the spinlock",
+                Quantity::Words("1 ms"),
+                "s_lock, src/backend/storage/lmgr/s_lock.c",
+            ),
+            parameter("accesses", Quantity::Words("1"), "estimate, 0 to 3"),
+            parameter("hold", Quantity::Words("300 ns"), "estimate, 100 ns to 1 us: a lookup in the table of buffers"),
+            parameter("buffers of 8 KiB in a huge page", Quantity::Number(BUFFERS_PER_2MIB as u64), "2 MiB / 8 KiB"),
+        ],
+        simplified: &[
+            "The disk is missing (as with synchronous_commit = off), the WAL writer, checkpointer and autovacuum, \
+             row locks on tellers, the lock manager's own locks, and the time a connection takes.",
+            "All statements of a script take the same CPU time, and all make 6 calls, while the real BEGIN and \
+             END need no lseek.",
+            "The wait and the transfer after it are one read.",
+        ],
+    },
     options: &[
         OptionSpec::number("client", 1, 1, 1000, "clients, each with a backend"),
         OptionSpec::number("jobs", 1, 1, 1000, "threads of pgbench, no more than clients"),

@@ -1,12 +1,8 @@
 //! schbench, the line of 2016 to 2019 (commit 3d16b23): wakeup latency of workers that a message thread wakes in batches.
-//!
-//! Worker: spin on the wall clock for the CPU time, then message and wait. Message thread: wake all that wait, wait for
-//! a post, sleep for the sleep time plus up to a quarter. In the line of 2020 and 2021 (commit abe4f96) it also spins for 30 ms
-//! before it sleeps. `rps` turns the message thread into a generator of requests;
-//! `pipe` is a transfer through shared memory, no pipe.
 
 use schedlab_model::{Nanos, MSEC, USEC};
 
+use super::about::{parameter, About, Quantity};
 use super::wake_list::{memset_cost, WakeList, NOW, STAMP};
 use super::{BuildError, Ends, Entry, MetricSpec, OptionKind, OptionSpec, Preset, Settings, TimeUnit};
 use crate::build::{Builder, Code};
@@ -22,7 +18,29 @@ const RPS: MetricSpec = MetricSpec::rate("rps", "with rps: requests completed pe
 
 pub(super) const ENTRY: Entry = Entry {
     id: "schbench",
-    summary: "message threads wake batches of workers: wakeup latency (line of 2016-2019)",
+    summary: "schbench of 2016-2019: wakeups of batches",
+    about: About {
+        structure: &[
+            "`message-threads` message threads with `threads` workers each, all threads of one process.",
+            "A worker spins by the wall clock for `cputime`, puts itself on the list of its message thread, wakes \
+             that and waits for its own futex. A message thread takes the whole list, takes the time once, wakes \
+             every worker on the list, last come first, waits for its own futex, and sleeps for `sleeptime` and \
+             up to a quarter more.",
+            "A sample is the time from that one moment until the worker runs, so a worker that preempts the \
+             message thread delays the rest of its batch. A loop of a worker is two futex calls and one wakeup.",
+            "`pipe` is a transfer through shared memory with the same futexes, no pipe; `rps` makes the message \
+             thread a generator of requests.",
+        ],
+        parameters: &[parameter(
+            "cputime and sleeptime",
+            Quantity::Words("30 ms each"),
+            "defaults of schbench.c at 3d16b23; the first commit had 10 ms",
+        )],
+        simplified: &[
+            "Samples of less than 1 us are dropped, as in the program, whose clock has microseconds.",
+            "`auto`, which is a series of runs, is missing.",
+        ],
+    },
     options: &[
         OptionSpec::number("message-threads", 2, 1, 10_000, "message threads"),
         OptionSpec::number("threads", 16, 1, 100_000, "workers of each message thread"),
@@ -57,7 +75,20 @@ pub(super) const ENTRY: Entry = Entry {
 
 pub(super) const ENTRY_2020: Entry = Entry {
     id: "schbench-2020",
-    summary: "schbench whose message threads compute between wakeup and sleep (line of 2020-2021)",
+    summary: "schbench of 2020-2021: busy message threads",
+    about: About {
+        structure: &["As `schbench`, but a message thread also spins for 30 ms between its wakeups and its sleep."],
+        parameters: &[
+            parameter(
+                "spin of a message thread",
+                Quantity::Time(MESSAGE_CPUTIME),
+                "schbench.c at abe4f96: the option that should set it is read into itself, so it is always this \
+                 long",
+            ),
+            parameter("cputime and sleeptime", Quantity::Words("30 ms each"), "defaults of schbench.c at abe4f96"),
+        ],
+        simplified: &["`pipe`, `rps`, `auto-rps`, `auto` and `warmuptime` are missing, see the options."],
+    },
     options: &[
         OptionSpec::number("message-threads", 2, 1, 10_000, "message threads"),
         OptionSpec::number("threads", 16, 1, 100_000, "workers of each message thread"),

@@ -1,12 +1,8 @@
 //! schbench 1.0 (2023 to 2025): requests of a short sleep and matrix work under a spin lock per CPU.
-//!
-//! Worker: message and wait (wakeup sample); then the request: sleep, take the lock of the CPU it is on, multiply,
-//! release. Message thread: wake all that wait, wait for a post. With `pipe` the worker has no request: it writes the bytes that the
-//! message thread has written, and reports how often. The cache footprint counts only through the work. `rps` turns the message
-//! thread into a generator of requests: schbench_v1_rps.rs, and schbench_v1_auto_rps.rs for `auto-rps`.
 
 use schedlab_model::Nanos;
 
+use super::about::{parameter, About, Quantity};
 use super::schbench::TRANSFER;
 use super::schbench_v1_auto_rps::Main;
 use super::wake_list::{memset_cost, sample_from_1us, WakeList, NOW};
@@ -24,7 +20,44 @@ const RPS_SECOND: MetricSpec =
 
 pub(super) const ENTRY: Entry = Entry {
     id: "schbench-1.0",
-    summary: "requests with matrix work under per-CPU locks: wakeup and request latency, rate (1.0)",
+    summary: "schbench 1.0: requests under per-CPU locks",
+    about: About {
+        structure: &[
+            "`message-threads` message threads with `threads` workers each, all threads of one process. A message \
+             thread waits for its futex and wakes all the workers on its list under one time stamp.",
+            "A worker puts itself on the list, wakes its message thread and waits (sample of the wakeup). Its \
+             request then sleeps for `sleep_usec`, takes the spinlock of the CPU on which it runs, multiplies \
+             matrices, and releases the lock (sample of the request). A request is three system calls that may \
+             block: the wake, the wait and the sleep.",
+            "With `pipe` a worker has no request: it passes the bytes that the message thread has written back. \
+             `rps` makes the message thread a generator that gives a request to one worker after the other, eight \
+             at a time, with pauses; a worker that has been given nine gets none. `auto-rps` has main read \
+             /proc/stat every second and change that rate until the CPUs are as busy as requested.",
+        ],
+        parameters: &[
+            parameter(
+                "one multiply-add",
+                Quantity::Picos(MULTIPLY_ADD_PS as u64),
+                "five products of 104 x 104 took about 2.6 ms with gcc -O2 on a guest with 2 vCPUs (Xeon, Linux \
+                 6.18); the author's README has 17 ms for a request of his machine",
+            ),
+            parameter(
+                "operations of a request",
+                Quantity::Words("operations * n^3, n = sqrt(cache_footprint / 24 bytes)"),
+                "schbench.c: three matrices of 8-byte numbers",
+            ),
+            parameter("first rate of auto-rps", Quantity::Number(AUTO_RPS as u64), "schbench.c of 2023-04 to 2025-04"),
+        ],
+        simplified: &[
+            "The cache footprint has an effect only through the amount of work.",
+            "The generator of `rps` is that of 2023-04 to 2025-04; later versions give the requests of a second \
+             without a pause and drop from 129 on.",
+            "The factor of auto-rps is a whole number of millionths instead of a float, and a rate of 0, at which \
+             the program divides by 0, is 1.",
+            "The table of requests per second is not reset when auto-rps is within 5% of its goal; use the \
+             scenario's `warmup`.",
+        ],
+    },
     options: &[
         OptionSpec::number("message-threads", 1, 1, 10_000, "message threads"),
         OptionSpec::number("threads", 0, 1, 100_000, "workers of each message thread; default: one per CPU in all")

@@ -1,17 +1,6 @@
 //! A load like SPECjbb2015's composite run: requests at an injection rate, three tiers of worker threads, garbage collection.
-//!
-//! - An injector issues requests at random (Poisson) at `injection-rate` per second, or at what needs `load` percent of the
-//!   CPUs. A request goes through three tiers, each with a pool of as many threads as there are CPUs, a choice (the kit sets
-//!   it by `specjbb.forkjoin.workers`); its parts are a third of `work` each, lognormal with sigma 0.5.
-//! - The response time counts from when the request was due, so a late injector hides nothing.
-//! - The benchmark has two results: the highest rate that the system sustains (max-jOPS), and the geometric mean of the
-//!   rates at which the p99 of response times reaches 10, 25, 50, 75 and 100 ms (critical-jOPS, run and reporting rules).
-//!   Both are found by runs at several rates: a sweep over `load`.
-//! - `work`, 0.7 ms of CPU time a request, and the collector are choices, no figure is published: as many threads as
-//!   HotSpot's default (all CPUs up to 8, then 5/8 of the rest), which take 2 to 10 ms each, every 0.5 to 2 s.
-//!
-//! Left out: stop-the-world pauses, the JIT compiler, fork and join within a request, the network between tiers.
 
+use super::about::{parameter, About, Quantity};
 use super::service::{collector, collectors, lognormal};
 use super::{limit, BuildError, Entry, MetricSpec, OptionKind, OptionSpec, Preset, Settings, TimeUnit};
 use crate::build::{Builder, Code};
@@ -31,7 +20,43 @@ const RESPONSE: MetricSpec = MetricSpec {
 
 pub(super) const ENTRY: Entry = Entry {
     id: "specjbb",
-    summary: "SPECjbb-like: requests at an injection rate through three tiers of threads",
+    summary: "SPECjbb-like: injected requests in three tiers",
+    about: About {
+        structure: &[
+            "An injector issues requests at random (Poisson) at `injection-rate` per second, or at what needs \
+             `load` percent of the CPUs. A request goes through three tiers, each with a pool of `workers` \
+             threads behind a queue: three futex wakeups and three waits. The threads of a garbage collector work \
+             in the background.",
+            "The response time counts from when the request was due, so a late injector hides nothing.",
+            "The benchmark's two results, the highest sustained rate (max-jOPS) and the geometric mean of the \
+             rates at which the p99 reaches 10, 25, 50, 75 and 100 ms (critical-jOPS), are found by a sweep over \
+             `load`.",
+        ],
+        parameters: &[
+            parameter("work", Quantity::Words("0.7 ms"), "estimate, 0.2 to 2 ms: no figure is published"),
+            parameter(
+                "threads of a tier",
+                Quantity::Words("as many as CPUs"),
+                "a choice; the kit sets it by specjbb.forkjoin.workers",
+            ),
+            parameter("tiers", Quantity::Number(TIERS as u64), "a choice"),
+            parameter("shape of the work", Quantity::Words("lognormal, sigma 0.5"), "a choice"),
+            parameter(
+                "collector threads",
+                Quantity::Words("all CPUs up to 8, then 5/8 of the rest"),
+                "HotSpot's default",
+            ),
+            parameter(
+                "collector's work and pause",
+                Quantity::Words("2 to 10 ms, every 0.5 to 2 s"),
+                "estimate, half to twice that: no figure is published",
+            ),
+        ],
+        simplified: &[
+            "Stop-the-world pauses, the JIT compiler, fork and join within a request and the network between \
+             tiers are missing.",
+        ],
+    },
     options: &[
         OptionSpec::number("load", 50, 1, 400, "percent of the CPUs that the injection rate needs"),
         OptionSpec::number("injection-rate", 0, 1, 100_000_000, "requests per second; default: as load says")

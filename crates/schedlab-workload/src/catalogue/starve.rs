@@ -1,12 +1,7 @@
 //! `starve`, the test program of "Persistent starvation" (HP Labs, 2003, hpl.hp.com/research/linux/kernel/o1-starve.php): a
 //! process signals its parent without pause, which counts the signals and sleeps.
-//!
-//! Child: kill(SIGUSR1) for ever. Parent: sleep until a signal comes, handler, rt_sigreturn; the time until it has counted all.
-//! A signal that is sent while one is pending is lost, as the kernel's are.
-//!
-//! Left out: the second of sleep that starts the child, the cost of setting the handler's frame up beyond that of a call. A
-//! kill that wakes the parent costs a futex wake beside the call.
 
+use super::about::{parameter, About, Quantity};
 use super::{BuildError, Ends, Entry, MetricSpec, OptionSpec, Settings};
 use crate::build::{Builder, Code};
 use crate::{Amount, Better, ObjectSpec, Op, TaskKind, TaskSpec, Unit, Workload};
@@ -18,7 +13,27 @@ const SENT: MetricSpec = MetricSpec::rate("kills_per_second", "signals that the 
 
 pub(super) const ENTRY: Entry = Entry {
     id: "starve",
-    summary: "a process that signals its parent without pause; the parent counts and sleeps (HP Labs, 2003)",
+    summary: "starve: signals without pause (HP Labs, 2003)",
+    about: About {
+        structure: &[
+            "A child calls kill(SIGUSR1) on its parent for ever. The parent sleeps until a signal comes, runs the \
+             handler, returns by rt_sigreturn and counts, until it has counted `signals`. A signal that is sent \
+             while one is pending is lost.",
+            "A signal that is counted is one wait and one rt_sigreturn of the parent, at least one kill of the \
+             child, one wakeup and one switch to the parent and one away. `copies` pairs run at a time; the first \
+             ends the run.",
+        ],
+        parameters: &[parameter(
+            "signals",
+            Quantity::Words("10,000,000"),
+            "the program in \"Persistent starvation\" (hpl.hp.com/research/linux/kernel/o1-starve.php)",
+        )],
+        simplified: &[
+            "The second of sleep that starts the child is missing, and the cost of setting up the handler's frame \
+             beyond that of a call.",
+            "A kill that wakes the parent costs a futex wake beside the call.",
+        ],
+    },
     options: &[
         OptionSpec::number("signals", 10_000_000, 1, 1_000_000_000_000, "signals that the parent counts"),
         OptionSpec::number("copies", 1, 1, 100_000, "pairs; the first ends the run"),

@@ -1,17 +1,6 @@
 //! STREAM 5.10 (stream.c) with OpenMP: threads that move arrays between CPU and memory, with a barrier after each kernel.
-//!
-//! - Three arrays of `array-size` numbers of 8 bytes. Each of `ntimes` iterations runs copy, scale, add and triad; every kernel is a
-//!   parallel loop in which a thread has one contiguous part of the arrays. Main is the first thread.
-//! - Copy and scale count 16 bytes an element, add and triad 24, as the program does. The rates are those of the shortest time of a
-//!   kernel, the times leave out the first iteration.
-//! - Before that a parallel loop fills the arrays, so each part is on the node on which its thread ran then.
-//! - A parallel loop begins and ends with a barrier, at which threads wait as libgomp's do: openmp.rs.
-//! - The time of a part follows from the `[memory]` of the machine and the number of CPUs that compete for its bandwidth.
-//!
-//! Left out: page faults of the first loop, the check of the results, caches (the program requires arrays of at least
-//! four times their size), read for ownership, so copy is as fast as triad: 0.8 to 1.0 of it on a guest (Xeon), 1.14 on
-//! a Raspberry Pi 4.
 
+use super::about::{parameter, About, Quantity};
 use super::openmp::{Barrier, WAIT_POLICY};
 use super::{BuildError, Ends, Entry, MetricSpec, OptionSpec, Preset, Settings};
 use crate::build::{Builder, Code};
@@ -38,7 +27,38 @@ const WORDS: u64 = 125_000;
 
 pub(super) const ENTRY: Entry = Entry {
     id: "stream",
-    summary: "STREAM: threads that move arrays between CPUs and memory (5.10)",
+    summary: "STREAM 5.10: arrays between CPUs and memory",
+    about: About {
+        structure: &[
+            "`threads` threads of one process; main is the first. Three arrays of `array-size` 8-byte numbers. \
+             Each of `ntimes` iterations runs copy, scale, add and triad; every kernel is a parallel loop in \
+             which a thread has one contiguous part of the arrays. A loop begins and ends with a barrier at which \
+             threads spin and then sleep on a futex.",
+            "Copy and scale count 16 bytes an element, add and triad 24. The rates are those of the shortest time \
+             of a kernel, the times leave out the first iteration. A first loop fills the arrays, so each part is \
+             on the node on which its thread ran then.",
+        ],
+        parameters: &[
+            parameter("array-size and ntimes", Quantity::Words("10,000,000 and 10"), "defaults of stream.c 5.10"),
+            parameter(
+                "spinning at a barrier",
+                Quantity::Time(super::openmp::SPIN),
+                "GOMP_SPINCOUNT, 300,000 iterations, which took 16.5 ms at best on a guest (Xeon)",
+            ),
+            parameter(
+                "the same with more threads than CPUs",
+                Quantity::Time(super::openmp::SPIN_CROWDED),
+                "100 iterations",
+            ),
+        ],
+        simplified: &[
+            "Page faults of the first loop, the check of the results, caches (the program requires arrays of at \
+             least four times their size) and the read for ownership are missing, so copy is as fast as triad: \
+             0.8 to 1.0 of it on a guest (Xeon), 1.14 on a Raspberry Pi 4.",
+            "The cost of a barrier does not grow with the threads; a spinning thread looks at it every 2 us, and \
+             the last one wakes the sleepers one by one.",
+        ],
+    },
     options: &[
         OptionSpec::number("threads", 0, 1, 10_000, "threads, OMP_NUM_THREADS").default(Preset::PerCpu),
         OptionSpec::number("array-size", 10_000_000, 1, 1_000_000_000, "elements of an array, STREAM_ARRAY_SIZE"),

@@ -51,6 +51,11 @@ impl Rates {
         code.op(Op::Count { metric: self.cpu, count });
     }
 
+    /// Nothing has been reported yet: a child inherits its parent's registers, and its own CPU time starts at 0.
+    pub fn start(&self, code: &mut Code) {
+        code.op(Op::Set(REPORTED, 0));
+    }
+
     /// Reports the CPU time since the last report of this task.
     pub fn report(&self, code: &mut Code) {
         code.op(Op::CpuTime(SPENT));
@@ -61,8 +66,7 @@ impl Rates {
 
     /// The body for ever, with a report after every `times` of it.
     pub fn forever(&self, code: &mut Code, times: u64, body: impl FnOnce(&mut Code)) {
-        // A child inherits its parent's registers: its own CPU time starts at 0.
-        code.op(Op::Set(REPORTED, 0));
+        self.start(code);
         let top = code.here();
         code.repeat(COUNTDOWN, times, body);
         self.report(code);

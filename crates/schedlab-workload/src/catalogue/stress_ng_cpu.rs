@@ -1,20 +1,45 @@
 //! `stress-ng --cpu` 0.15.06: CPU-bound workers, at full load or at a share of it.
-//!
-//! A part load works for a slice of CPU time, then sleeps for CPU time * (100 - load) / load by the wall clock, less by
-//! how much the last sleep was too long. So contention lowers the share. Every method is modelled as equal bogo ops, and
-//! the CPU time of a slice as that of its work at full rate: where a CPU runs slower (SMT), the share comes out higher.
 
 use schedlab_model::{Nanos, MSEC};
 
-use super::{BuildError, Ends, Entry, MetricSpec, OptionSpec, Settings, TimeUnit};
+use super::about::{parameter, About, Quantity};
+use super::stress_ng::{self, Rates};
+use super::{BuildError, Ends, Entry, OptionSpec, Settings, TimeUnit};
 use crate::build::{Builder, Code};
 use crate::{Amount, Dist, Op, TaskKind, TaskSpec, Workload};
 
-const RATE: MetricSpec = MetricSpec::rate("bogo_ops_per_second", "bogo ops per second of real time, all workers");
-
 pub(super) const ENTRY: Entry = Entry {
     id: "stress-ng-cpu",
-    summary: "stress-ng --cpu: CPU-bound workers, with a load in percent (0.15.06)",
+    summary: "stress-ng --cpu: busy workers, or a load in percent",
+    about: About {
+        structure: &[
+            "Main forks the workers and, with `timeout`, ends them.",
+            "A worker at a load of 100% never sleeps. A part load works for a slice of CPU time and then sleeps \
+             for CPU time * (100 - load) / load by the wall clock, less by how much the last sleep was too long; \
+             so contention lowers the share.",
+            "A bogo op at full load is no system call; a slice of a part load ends with one select.",
+        ],
+        parameters: &[
+            parameter(
+                "CPU time of a bogo op",
+                Quantity::Time(BOGO_OP),
+                "stress-cpu.c, V0.15.06 scales every method to 1484.5 bogo ops per second of CPU time on its \
+                 author's machine; a guest with 2 vCPUs had 1510 with --cpu 1 -t 3",
+            ),
+            parameter(
+                "longest random slice",
+                Quantity::Time(LONGEST_SLICE * BOGO_OP),
+                "below half a second, stress-cpu.c",
+            ),
+        ],
+        simplified: &[
+            "All methods are the same bogo ops.",
+            "The CPU time of a slice is that of its work at full rate: where a CPU runs slower (SMT), the share \
+             comes out higher.",
+            "Each task reports the CPU time it has used by a getrusage every so many operations, where stress-ng \
+             sums the CPU time of its processes when they end.",
+        ],
+    },
     options: &[
         OptionSpec::number("cpu", 0, 0, 100_000, "workers; 0 = one per CPU"),
         OptionSpec::number("cpu-load", 100, 0, 100, "percent of a CPU; 0 sleeps"),
@@ -29,7 +54,7 @@ pub(super) const ENTRY: Entry = Entry {
         OptionSpec::time("timeout", TimeUnit::Seconds, 0, 1_000_000, "end after this time; 0 = endless"),
         OptionSpec::not_modelled("cpu-method", "all methods are the same bogo ops here: their rates are normalised"),
     ],
-    metrics: &[RATE],
+    metrics: stress_ng::METRICS,
     ends: Ends::With(&["cpu-ops", "timeout"]),
     build,
 };
@@ -66,11 +91,11 @@ fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
         return Err(settings.error("timeout", "cpu-ops and timeout both end the run").expected("one of the two"));
     }
     let mut builder = Builder::new(settings.name);
-    let metric = builder.metric(RATE.decl(1));
+    let rates = Rates::new(&mut builder);
     let code = match load {
         0 => sleeper(),
-        100 => full(metric, ops / u64::from(workers)),
-        load => part(&mut builder, metric, load.unsigned_abs(), settings.number("cpu-load-slice")),
+        100 => full(rates, ops / u64::from(workers)),
+        load => part(&mut builder, rates, load.unsigned_abs(), settings.number("cpu-load-slice")),
     };
     let program = builder.program("stress-ng-cpu", code);
     let timeout = if settings.repeat { 0 } else { settings.time("timeout") };
@@ -95,11 +120,13 @@ fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
 }
 
 /// Full load, for ever or for `ops` bogo ops.
-fn full(metric: u16, ops: u64) -> Code {
+fn full(rates: Rates, ops: u64) -> Code {
     let mut code = Code::default();
+    rates.start(&mut code);
     let step = |code: &mut Code, count: u32| {
         code.op(Op::Run(Amount::Fixed(BOGO_OP * u64::from(count))));
-        code.op(Op::Count { metric, count });
+        rates.count(code, count);
+        rates.report(code);
     };
     if ops == 0 {
         code.forever(|code| step(code, STEP));
@@ -118,9 +145,10 @@ fn sleeper() -> Code {
 }
 
 /// A part load, for ever.
-fn part(builder: &mut Builder, metric: u16, load: u64, slice: i64) -> Code {
+fn part(builder: &mut Builder, rates: Rates, load: u64, slice: i64) -> Code {
     let idle = |busy: Nanos| i64::try_from(busy * (100 - load) / load).unwrap_or(i64::MAX);
     let mut code = Code::default();
+    rates.start(&mut code);
     let (late, asleep) = (code.mark(), code.mark());
     let top = code.here();
     if slice == 0 {
@@ -129,7 +157,8 @@ fn part(builder: &mut Builder, metric: u16, load: u64, slice: i64) -> Code {
         code.op(Op::Draw(COUNTER, ops));
         let more = code.here();
         code.op(Op::Run(Amount::Fixed(BOGO_OP)));
-        code.op(Op::Count { metric, count: 1 });
+        rates.count(&mut code, 1);
+        rates.report(&mut code);
         code.op(Op::AddConst(DELAY, idle(BOGO_OP)));
         code.dec_jump(COUNTER, more);
     } else {
@@ -137,7 +166,8 @@ fn part(builder: &mut Builder, metric: u16, load: u64, slice: i64) -> Code {
         let wanted = if slice > 0 { (slice.unsigned_abs() * MSEC).div_ceil(BOGO_OP) } else { slice.unsigned_abs() };
         let busy = wanted * BOGO_OP;
         code.op(Op::Run(Amount::Fixed(busy)));
-        code.op(Op::Count { metric, count: wanted as u32 });
+        rates.count(&mut code, wanted as u32);
+        rates.report(&mut code);
         code.op(Op::Set(DELAY, idle(busy)));
     }
     code.op(Op::SubReg { into: DELAY, from: BIAS });

@@ -1,19 +1,6 @@
 //! `stress-ng --exec` 0.15.06: workers that fork children which replace themselves by stress-ng, which exits at once.
-//!
-//! - A worker forks `exec-max` children, with a wait4 that does not block after each, then waits for each. A bogo op is a child
-//!   that was reaped.
-//! - A child makes 14 system calls. Three of four then start the program, which makes 265 calls for its libraries and its
-//!   constructors; the fourth writes a file of garbage (four calls), fails to execute it, and removes it (two calls).
-//! - Page faults: 62 for what a child copies after the fork (`--fork` of the same program has 61.4 a child), 393 for the new
-//!   program. CPU time of the new program in user mode: 3.4 ms, from 0.75 s for 294 ops.
-//!
-//! The real one, with `--exec-max 1 --exec-method execve --exec-fork-method fork --exec-no-pthread` and 216, 294 and 151 ops in
-//! three placements, had per op 219, 219 and 228 system calls, 357, 356 and 372 page faults, 1.0 forks, 0.74, 0.74 and 0.77
-//! execs that succeed, and 3.8, 2.2 and 2.4 context switches beside other load.
-//!
-//! Left out: which of the new program's faults allocate a page (all only map one here), the copy of the page tables at the
-//! fork, reaping while children are still being forked, and that the real one refuses to run as root.
 
+use super::about::{parameter, About, Quantity};
 use super::stress_ng::{self, Rates};
 use super::stress_ng_memory::{call, PAGE_KIB};
 use super::{BuildError, Entry, OptionSpec, Settings};
@@ -22,7 +9,50 @@ use crate::{Amount, Dist, MemoryWork, Op, ProgramId, TaskKind, Workload};
 
 pub(super) const ENTRY: Entry = Entry {
     id: "stress-ng-exec",
-    summary: "stress-ng --exec: workers that fork children which exec a program that exits at once (0.15.06)",
+    summary: "stress-ng --exec: children that exec and exit",
+    about: About {
+        structure: &[
+            "Main forks the workers and, with `timeout`, ends them.",
+            "A worker forks `exec-max` children, with a wait4 that does not block after each, then waits for \
+             each. A child makes 14 system calls. Three of four then start the program, which makes 265 calls for \
+             its libraries and constructors and exits; the fourth writes a file of garbage, fails to execute it \
+             and removes it.",
+            "A bogo op is a child that was reaped: 219 system calls, 357 page faults, one fork and 0.75 execs \
+             that succeed.",
+        ],
+        parameters: &[
+            parameter("system calls of a child", Quantity::Number(CHILD_CALLS), "stress-ng 0.15.06 under strace"),
+            parameter(
+                "system calls of the new program",
+                Quantity::Number(PROGRAM_CALLS),
+                "stress-ng 0.15.06 under strace",
+            ),
+            parameter(
+                "calls around an exec that fails",
+                Quantity::Number(GARBAGE_CALLS),
+                "stress-ng 0.15.06 under strace",
+            ),
+            parameter(
+                "page faults of a child before the exec",
+                Quantity::Number(CHILD_FAULTS),
+                "--fork of the same program has 61.4 a child",
+            ),
+            parameter(
+                "page faults of the new program",
+                Quantity::Number(PROGRAM_FAULTS),
+                "what remains of 356 to 372 an op in three placements, perf stat",
+            ),
+            parameter("user mode of the new program", Quantity::Words("3.4 ms"), "0.75 s for 294 ops"),
+        ],
+        simplified: &[
+            "Which of the new program's faults allocate a page is missing (all only map one here), the copy of \
+             the page tables at the fork, and reaping while children are still being forked.",
+            "The real program refuses to run as root.",
+            "The other methods of exec and fork are missing.",
+            "Each task reports the CPU time it has used by a getrusage every so many operations, where stress-ng \
+             sums the CPU time of its processes when they end.",
+        ],
+    },
     options: &[
         stress_ng::workers("exec"),
         OptionSpec::number("exec-max", 4096, 1, 16_000, "children of a worker at a time"),

@@ -1,12 +1,6 @@
 //! `stress-ng --fork` 0.15.06: workers that fork children which exit at once.
-//!
-//! A worker forks `fork-max` children, then waits for each. A child makes nine system calls (set_robust_list, getpid,
-//! getpgid, setsid, vhangup, setpgid four times), yields, makes one more (prctl) and exits. A bogo op is a child that was reaped.
-//! An op has 62 page faults, 18 of them those of any fork: a child maps code and copies a page of its stack for the title of the
-//! process, and the worker clears its table of 16,000 children before each round, 32 pages that the last fork has write-protected
-//! and that it has for itself again. Left out: the autogroup that setsid creates where the
-//! kernel has autogroups, and the cost of these calls beyond that of any call.
 
+use super::about::{parameter, About, Quantity};
 use super::forked::Faults;
 use super::stress_ng::{self, Rates};
 use super::{BuildError, Entry, OptionSpec, Settings};
@@ -15,7 +9,42 @@ use crate::{Amount, Op, TaskKind, Workload};
 
 pub(super) const ENTRY: Entry = Entry {
     id: "stress-ng-fork",
-    summary: "stress-ng --fork: workers that fork children which exit at once (0.15.06)",
+    summary: "stress-ng --fork: children that exit at once",
+    about: About {
+        structure: &[
+            "Main forks the workers and, with `timeout`, ends them.",
+            "A worker forks `fork-max` children and then waits for each. A child makes nine system calls \
+             (set_robust_list, getpid, getpgid, setsid, vhangup, setpgid four times), yields, makes one more \
+             (prctl) and exits.",
+            "A bogo op is a child that was reaped: 14 system calls with the fork, the wait and the exit, and 62 \
+             page faults, of which 18 are those of any fork.",
+        ],
+        parameters: &[
+            parameter(
+                "system calls of a child before it yields",
+                Quantity::Number(CHILD_CALLS),
+                "stress-ng 0.15.06 under strace",
+            ),
+            parameter(
+                "page faults of a child",
+                Quantity::Number(CHILD_FAULTS.map + CHILD_FAULTS.copy),
+                "code that it maps, and a page of its stack that it copies for the title of the process; perf \
+                 trace -F all of stress-ng 0.15.06",
+            ),
+            parameter(
+                "page faults of the worker between two rounds",
+                Quantity::Number(TABLE.map),
+                "it clears its table of 16,000 children, 32 pages that the last fork has write-protected and that \
+                 it has for itself again",
+            ),
+        ],
+        simplified: &[
+            "The autogroup that setsid creates where the kernel has autogroups is missing, and the cost of these \
+             calls beyond that of any call.",
+            "Each task reports the CPU time it has used by a getrusage every so many operations, where stress-ng \
+             sums the CPU time of its processes when they end.",
+        ],
+    },
     options: &[
         stress_ng::workers("fork"),
         OptionSpec::number("fork-max", 1, 1, 16_000, "children of a worker at a time"),

@@ -1,10 +1,8 @@
 //! `stress-ng --futex` 0.15.06: a parent that calls FUTEX_WAKE in a loop, a child that waits 5 us at a time.
-//!
-//! The parent never sleeps. The child counts a bogo op for each wait that did not time out; after every 100,000 timeouts it
-//! sleeps for 250 ms. The timeout has the timer slack of the task, 50 us by default.
 
 use schedlab_model::MSEC;
 
+use super::about::{parameter, About, Quantity};
 use super::stress_ng::{self, Rates};
 use super::{BuildError, Entry, Settings};
 use crate::build::{Builder, Code};
@@ -12,7 +10,31 @@ use crate::{Amount, ObjectSpec, Op, TaskKind, Workload};
 
 pub(super) const ENTRY: Entry = Entry {
     id: "stress-ng-futex",
-    summary: "stress-ng --futex: a process that wakes without pause, another that waits 5 us at a time (0.15.06)",
+    summary: "stress-ng --futex: wakes without pause, short waits",
+    about: About {
+        structure: &[
+            "Main forks the workers and, with `timeout`, ends them.",
+            "A worker calls FUTEX_WAKE without pause and never sleeps. Its child calls FUTEX_WAIT with a timeout \
+             of 5 us; after every 100,000 timeouts it sleeps for 250 ms.",
+            "A bogo op is a wait that did not time out: one FUTEX_WAIT and as many FUTEX_WAKE as the worker makes \
+             in the meantime.",
+        ],
+        parameters: &[
+            parameter(
+                "timeout of a wait",
+                Quantity::Time(TIMEOUT as u64),
+                "stress-futex.c, V0.15.06; the timer slack of the task, 50 us, is added",
+            ),
+            parameter("timeouts between two pauses", Quantity::Number(THRESHOLD as u64), "stress-futex.c, V0.15.06"),
+            parameter("pause", Quantity::Time(PAUSE), "stress-futex.c, V0.15.06"),
+        ],
+        simplified: &[
+            "Where machines have no `lines`, the two do not contend for the lock of the hash bucket, so a wake \
+             comes before the waiter sleeps less often than with the real program.",
+            "Each task reports the CPU time it has used by a getrusage every so many operations, where stress-ng \
+             sums the CPU time of its processes when they end.",
+        ],
+    },
     options: &[stress_ng::workers("futex"), stress_ng::TIMEOUT],
     metrics: stress_ng::METRICS,
     ends: stress_ng::ENDS,
@@ -24,6 +46,8 @@ const COMM: &str = "stress-ng-futex";
 const TIMEOUT: i64 = 5_000;
 /// Timeouts between two pauses of the child.
 const THRESHOLD: i64 = 100_000;
+/// The pause.
+const PAUSE: u64 = 250 * MSEC;
 /// Waits of the child, or wakes of the parent, between two reports of CPU time.
 const REPORT_WAITS: u64 = 64;
 const REPORT_WAKES: u64 = 1024;
@@ -64,7 +88,7 @@ fn waiter(rates: Rates, futex: u32) -> Code {
         code.jump(after);
         code.bind(expired);
         code.dec_jump(LEFT, after);
-        code.op(Op::Sleep(Amount::Fixed(250 * MSEC)));
+        code.op(Op::Sleep(Amount::Fixed(PAUSE)));
         code.op(Op::Set(LEFT, THRESHOLD));
         code.bind(after);
     });

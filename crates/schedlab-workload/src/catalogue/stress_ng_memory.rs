@@ -18,9 +18,9 @@ pub(super) const PAGE_KIB: u32 = 4;
 /// Pages of a huge page.
 const HUGE_PAGES: u64 = 512;
 /// MADV_POPULATE_READ of a page.
-const POPULATE_READ: u64 = 251;
+pub(super) const POPULATE_READ: u64 = 251;
 /// MADV_POPULATE_WRITE of a page.
-const POPULATE_WRITE: u64 = 1_518;
+pub(super) const POPULATE_WRITE: u64 = 1_518;
 /// Kinds of advice.
 const ADVICE: u64 = 15;
 

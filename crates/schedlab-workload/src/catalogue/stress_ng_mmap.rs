@@ -1,16 +1,6 @@
 //! `stress-ng --mmap` 0.15.06: maps memory, unmaps it page by page, maps the pages again one by one and unmaps them.
-//!
-//! A bogo op on `mmap-bytes` of N pages is 7 N + 34 system calls: mmap, random advice and MADV_POPULATE_READ, twice, of the
-//! whole; for each page advice and munmap; munmap of the whole; for each page mmap at the same address, MADV_POPULATE_READ and
-//! advice; for each page advice and munmap; 29 calls on odd arguments. The real one made 146.3 per op with 16 pages and 1826
-//! with 256, and met 29.2 and 440 page faults per op, 1.8 and 1.7 a page; 685.5 and 29.3 with `mmap-mprotect` and 16 pages. Here
-//! a page faults 1.9 times, once after each mapping, unless the advice has populated it. There is no switch of its own: 0.1 and
-//! 1.5 per op were measured beside other load.
-//!
-//! Left out: mmap's random flags (with MAP_LOCKED, one of ten, the writes meet no fault), and MAP_POPULATE, which the program
-//! uses until the first mapping has failed for want of huge pages. With the default size that takes seconds: the real one
-//! meets hardly any faults until then. Also left out: the splitting of a huge page and the faults of the odd calls (one an op).
 
+use super::about::{parameter, About, Quantity};
 use super::stress_ng::{self, Rates};
 use super::stress_ng_memory::{call, Memory, PAGE_KIB};
 use super::{BuildError, Entry, OptionSpec, Settings};
@@ -19,7 +9,51 @@ use crate::{Amount, MemoryWork, Op, Workload};
 
 pub(super) const ENTRY: Entry = Entry {
     id: "stress-ng-mmap",
-    summary: "stress-ng --mmap: workers that map, write and unmap memory page by page (0.15.06)",
+    summary: "stress-ng --mmap: maps and unmaps page by page",
+    about: About {
+        structure: &[
+            "Main forks the workers and, with `timeout`, ends them.",
+            "A worker maps `mmap-bytes`, advises at random, reads the pages in by MADV_POPULATE_READ and writes \
+             them; unmaps page by page; maps the pages again one by one, and unmaps them. It has no wakeup and no \
+             switch of its own.",
+            "A bogo op on N pages is 7 N + 34 system calls and 1.9 N page faults.",
+        ],
+        parameters: &[
+            parameter(
+                "work on a page after it was mapped",
+                Quantity::Words("2.15 us"),
+                "0.29 s of user time for 264 ops of 256 pages, each mapped twice, on a guest with 2 vCPUs",
+            ),
+            parameter(
+                "calls on odd arguments per op",
+                Quantity::Number(ODD_CALLS),
+                "stress-ng 0.15.06 under strace: 146.3 calls per op with 16 pages, 1826 with 256",
+            ),
+            parameter(
+                "page faults per op",
+                Quantity::Words("29.2 with 16 pages, 440 with 256"),
+                "stress-ng 0.15.06 under perf stat",
+            ),
+            parameter(
+                "MADV_POPULATE_READ of a page",
+                Quantity::Time(super::stress_ng_memory::POPULATE_READ),
+                "4096 pages, best of 9, on a guest with 2 vCPUs (Xeon, Linux 6.18)",
+            ),
+            parameter(
+                "MADV_POPULATE_WRITE of a page",
+                Quantity::Time(super::stress_ng_memory::POPULATE_WRITE),
+                "4096 pages, best of 9, on a guest with 2 vCPUs (Xeon, Linux 6.18)",
+            ),
+        ],
+        simplified: &[
+            "mmap's random flags are missing (with MAP_LOCKED, one of ten, the writes meet no fault), and \
+             MAP_POPULATE, which the program uses until the first mapping has failed for want of huge pages: with \
+             the default size that takes seconds, and the real one meets hardly any faults until then.",
+            "The splitting of a huge page and the faults of the odd calls, one an op, are missing; so are files.",
+            "Each task reports the CPU time it has used by a getrusage every so many operations, where stress-ng \
+             sums the CPU time of its processes when they end.",
+        ],
+    },
     options: &[
         stress_ng::workers("mmap"),
         OptionSpec::number(

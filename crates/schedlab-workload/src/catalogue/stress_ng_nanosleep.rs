@@ -1,8 +1,6 @@
 //! `stress-ng --nanosleep` 0.15.06: threads that sleep for random short times.
-//!
-//! A worker has `nanosleep-threads` threads. A pass of a thread is 19 sleeps, each of 8 ns up to 8 ns + 2^k for k = 18 down
-//! to 0; a bogo op is a pass. Left out: the worker's own thread, which adds up the counters every 10 ms.
 
+use super::about::{parameter, About, Quantity};
 use super::stress_ng::{self, Rates};
 use super::{BuildError, Entry, MetricSpec, OptionSpec, Settings};
 use crate::build::{Builder, Code};
@@ -16,7 +14,21 @@ const OVERRUN: MetricSpec = MetricSpec::latency(
 
 pub(super) const ENTRY: Entry = Entry {
     id: "stress-ng-nanosleep",
-    summary: "stress-ng --nanosleep: threads that sleep up to 262 us, 19 times per bogo op (0.15.06)",
+    summary: "stress-ng --nanosleep: threads that sleep briefly",
+    about: About {
+        structure: &[
+            "Main forks the workers and, with `timeout`, ends them.",
+            "A worker has `nanosleep-threads` threads. A pass of a thread is 19 sleeps, each of 8 ns up to 8 ns + \
+             2^k ns for k = 18 down to 0.",
+            "A bogo op is a pass: 19 system calls, 19 timers and 19 switches away.",
+        ],
+        parameters: &[parameter("shortest sleep", Quantity::Time(SHORTEST), "stress-nanosleep.c, V0.15.06")],
+        simplified: &[
+            "The worker's own thread, which adds up the counters every 10 ms, is missing.",
+            "Each task reports the CPU time it has used by a getrusage every so many operations, where stress-ng \
+             sums the CPU time of its processes when they end.",
+        ],
+    },
     options: &[
         stress_ng::workers("nanosleep"),
         OptionSpec::number("nanosleep-threads", 8, 1, 1024, "threads of a worker"),

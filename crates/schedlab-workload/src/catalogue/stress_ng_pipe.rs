@@ -1,9 +1,6 @@
 //! `stress-ng --pipe` 0.15.06: a writer and a reader of 512-byte messages at a pipe with room for 16 of them.
-//!
-//! The writer fills each message; the reader checks it only with `--verify`, which has no model, so it waits for the writer.
-//! The pipe is in packet mode (O_DIRECT), so each message takes a page of it whatever its size. A bogo op is a write. Left out:
-//! what the pages of a packet cost the kernel beyond the bytes.
 
+use super::about::{parameter, About, Quantity};
 use super::stress_ng::{self, Rates};
 use super::{BuildError, Entry, OptionSpec, Settings};
 use crate::build::{Builder, Code};
@@ -11,7 +8,28 @@ use crate::{Amount, ObjectSpec, Op, TaskKind, Workload};
 
 pub(super) const ENTRY: Entry = Entry {
     id: "stress-ng-pipe",
-    summary: "stress-ng --pipe: a writer and a reader of messages at a pipe (0.15.06)",
+    summary: "stress-ng --pipe: messages through a packet pipe",
+    about: About {
+        structure: &[
+            "Main forks the workers and, with `timeout`, ends them.",
+            "A worker fills messages of `pipe-data-size` bytes and writes them to a pipe, its child reads them \
+             and checks none, so it waits for the writer. The pipe is in packet mode (O_DIRECT), so each message \
+             takes a page of it whatever its size: 16 messages fit.",
+            "A bogo op is a write: two system calls. The switches depend on how full the pipe gets, up to two.",
+        ],
+        parameters: &[parameter(
+            "filling a message",
+            Quantity::Words("340 ns"),
+            "0.12 s of user mode for 352,555 messages and 0.14 s for 372,534 on a guest with 2 vCPUs (Xeon, \
+                 Linux 6.18)",
+        )],
+        simplified: &[
+            "What the pages of a packet cost the kernel beyond the bytes is missing, and `pipe-vmsplice` and \
+             `--verify`.",
+            "Each task reports the CPU time it has used by a getrusage every so many operations, where stress-ng \
+             sums the CPU time of its processes when they end.",
+        ],
+    },
     options: &[
         stress_ng::workers("pipe"),
         OptionSpec::number("pipe-data-size", 512, 8, 4096, "bytes of a message"),

@@ -1,10 +1,6 @@
 //! `stress-ng --sem` 0.15.06: threads that take and give one POSIX semaphore without ever waiting for it.
-//!
-//! Every other try is `sem_trywait`; the rest are `sem_timedwait` with a time that has passed, which is a system call and
-//! fails where the semaphore is taken. A thread that has got the semaphore counts a bogo op, gives it back, and then either
-//! yields or sleeps for 0 us, at random. The switches come from the yields and from the sleeps, which last for the timer
-//! slack.
 
+use super::about::{parameter, About, Quantity};
 use super::stress_ng::{self, Rates};
 use super::{BuildError, Entry, OptionSpec, Settings};
 use crate::build::{Builder, Code};
@@ -12,7 +8,28 @@ use crate::{Amount, Dist, ObjectSpec, Op, TaskKind, Workload};
 
 pub(super) const ENTRY: Entry = Entry {
     id: "stress-ng-sem",
-    summary: "stress-ng --sem: threads that take and give one semaphore, then yield or sleep 0 us (0.15.06)",
+    summary: "stress-ng --sem: a semaphore, yields and short sleeps",
+    about: About {
+        structure: &[
+            "Main forks the workers and, with `timeout`, ends them.",
+            "`sem-procs` threads of a worker take and give one POSIX semaphore without ever waiting for it. Every \
+             other try is sem_trywait; the rest are sem_timedwait with a time that has passed, which is a system \
+             call and fails where the semaphore is taken.",
+            "A thread that has got it counts a bogo op, gives it back, and then yields or sleeps for 0 us, at \
+             random: one system call per bogo op. The switches come from the sleeps, which last for the timer \
+             slack, and from yields where another thread can run.",
+        ],
+        parameters: &[parameter(
+            "user mode of a try",
+            Quantity::Time(TRY),
+            "estimate, 10 to 40 ns: sem_getvalue, a look at the clock, the random bit; what it takes is the \
+                 yield's and the sleep's",
+        )],
+        simplified: &[
+            "Each task reports the CPU time it has used by a getrusage every so many operations, where stress-ng \
+             sums the CPU time of its processes when they end.",
+        ],
+    },
     options: &[
         stress_ng::workers("sem"),
         OptionSpec::number("sem-procs", 2, 2, 64, "threads of a worker"),

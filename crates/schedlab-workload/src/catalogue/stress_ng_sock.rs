@@ -1,22 +1,6 @@
 //! `stress-ng --sock` 0.15.06: a server that sends 511 messages on each of its clients' TCP connections over loopback.
-//!
-//! - A worker is a server and its child, the client. The client connects; the server accepts and sends messages of 16, 32 ...
-//!   8176 bytes, 2 MB in all, and closes; the client calls ioctl(SIOCINQ) and recv of up to 8192 bytes until the end, closes and
-//!   connects again. A bogo op is a connection that the server has closed.
-//! - The real one made 1122 to 1125 system calls per op in four runs of three placements: 510 sends, 272 recvs, as many ioctls,
-//!   the rest for the connection (24 of the server, 39 of the client). Here there are 511 sends and 256 recvs with data.
-//! - Nagle's rule (`tcp_nagle_check`, net/ipv4/tcp_output.c) holds a send back until a segment is full, 65,483 bytes over
-//!   loopback, or all before it is acknowledged. Here a segment goes out when it is full or the connection closes: 32 wakeups.
-//! - The receiving half of TCP runs in the call that sends the segment, see netperf.rs, whose 1.03 us it takes here.
-//! - An op took 1.53 ms of CPU time on one CPU of a guest with 2 vCPUs and Linux 6.18. What remains of it above the calls and
-//!   softirqs is the copy on both sides: 300 ns a KiB.
-//!
-//! On one CPU the real one switched 2.3 times per op, so the buffers of a connection take all that the server sends; with two
-//! CPUs 2.5 to 2.8 beside other load, and 14 in one run that had both.
-//!
-//! Left out: acknowledgements, which let the first segments go early; a recv that returns what there is: here it waits for 8192
-//! bytes. The handshake and the end of a connection are calls without work of their own.
 
+use super::about::{parameter, About, Quantity};
 use super::stress_ng::{self, Rates};
 use super::stress_ng_memory::call;
 use super::{BuildError, Entry, OptionSpec, Settings};
@@ -25,7 +9,45 @@ use crate::{Amount, ObjectId, ObjectSpec, Op, ProgramId, Section, SectionContext
 
 pub(super) const ENTRY: Entry = Entry {
     id: "stress-ng-sock",
-    summary: "stress-ng --sock: a server and a client of short TCP connections over loopback (0.15.06)",
+    summary: "stress-ng --sock: short TCP connections over loopback",
+    about: About {
+        structure: &[
+            "Main forks the workers and, with `timeout`, ends them.",
+            "A worker is a server and its child the client. The client connects; the server accepts, sends \
+             messages of 16, 32 ... 8176 bytes, 2 MB in all, and closes; the client calls ioctl(SIOCINQ) and recv \
+             of up to 8192 bytes until the end, closes and connects again.",
+            "A bogo op is a connection that the server has closed: 1088 system calls (511 sends, 256 recvs with \
+             data, as many ioctls, the rest for the connection) and 32 wakeups, one per segment that is full.",
+        ],
+        parameters: &[
+            parameter(
+                "messages of a connection",
+                Quantity::Number(MESSAGES as u64),
+                "stress-sock.c, V0.15.06; the real one made 510 sends, 272 recvs and as many ioctls per op",
+            ),
+            parameter(
+                "segment",
+                Quantity::Words("65,483 bytes"),
+                "loopback's MTU of 65,536 less the headers; Nagle's rule (tcp_nagle_check, net/ipv4/tcp_output.c) \
+                 holds a send back until it is full",
+            ),
+            parameter("softirq of a segment", Quantity::Time(SOFTIRQ), "as netperf-tcp-rr"),
+            parameter(
+                "copy of a KiB on each side",
+                Quantity::Time(COPY_KIB),
+                "what remains of the 1.53 ms of CPU time per op on one CPU of a guest with 2 vCPUs (Xeon, Linux \
+                 6.18) above the calls and softirqs",
+            ),
+        ],
+        simplified: &[
+            "Acknowledgements, which let the first segments go early, are missing, and a recv that returns what \
+             there is: here it waits for 8192 bytes.",
+            "The handshake and the end of a connection are calls without work of their own; other domains, types \
+             and protocols are missing.",
+            "Each task reports the CPU time it has used by a getrusage every so many operations, where stress-ng \
+             sums the CPU time of its processes when they end.",
+        ],
+    },
     options: &[
         stress_ng::workers("sock"),
         stress_ng::TIMEOUT,
@@ -55,7 +77,7 @@ const SEGMENT: u32 = 65_483;
 const SERVER_CALLS: u64 = 23;
 const CLIENT_CALLS: u64 = 38;
 /// The softirq of a message, as in netperf.rs, and the copy of a KiB on each side.
-const SOFTIRQ: u64 = 1_030;
+const SOFTIRQ: u64 = super::netperf::TCP_SOFTIRQ;
 const COPY_KIB: u64 = 300;
 /// Holds the segments of a connection, each charged with about twice its size.
 const SNDBUF: u32 = 8 << 20;

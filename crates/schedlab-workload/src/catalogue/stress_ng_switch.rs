@@ -1,8 +1,6 @@
 //! `stress-ng --switch` 0.15.06: two processes pass single bytes through a pipe that holds one of them.
-//!
-//! The pipe is in packet mode (O_DIRECT) and one page long, so every write fills it: the writer's next write blocks until
-//! the reader has read. A bogo op is a write, 2.0 context switches.
 
+use super::about::{parameter, About, Quantity};
 use super::stress_ng::{self, Rates};
 use super::{BuildError, Entry, OptionKind, OptionSpec, Preset, Settings};
 use crate::build::{Builder, Code};
@@ -11,7 +9,26 @@ use schedlab_model::SEC;
 
 pub(super) const ENTRY: Entry = Entry {
     id: "stress-ng-switch",
-    summary: "stress-ng --switch: a writer and a reader at a pipe with room for one byte (0.15.06)",
+    summary: "stress-ng --switch: a pipe with room for one byte",
+    about: About {
+        structure: &[
+            "Main forks the workers and, with `timeout`, ends them.",
+            "A worker writes single bytes to a pipe and its child reads them. The pipe is in packet mode \
+             (O_DIRECT) and one page long, so every write fills it and the next one blocks until the child has \
+             read.",
+            "A bogo op is one write: two system calls, two wakeups and 2.0 switches.",
+        ],
+        parameters: &[parameter(
+            "pages of the pipe",
+            Quantity::Number(1),
+            "stress-switch.c, V0.15.06: F_SETPIPE_SZ of a page",
+        )],
+        simplified: &[
+            "The methods mq and sem-sysv are missing.",
+            "Each task reports the CPU time it has used by a getrusage every so many operations, where stress-ng \
+             sums the CPU time of its processes when they end.",
+        ],
+    },
     options: &[
         stress_ng::workers("switch"),
         OptionSpec {

@@ -1,23 +1,6 @@
 //! `stress-ng --vm` 0.15.06: writes to freshly mapped memory and unmaps it, again and again.
-//!
-//! A pass maps `vm-bytes`, advises at random, reads the pages in with MADV_POPULATE_READ, runs the method, advises again and
-//! unmaps: five system calls. `zero-one` has two more MADV_POPULATE_READ and `incdec` one. The real one made 5.0 per pass of
-//! 16 MiB with `write64`, 7.4 with `zero-one`, and met 3,585 to 3,654 page faults with `write64`, 3,376 to
-//! 3,594 with `zero-one` (0.82 to 0.89 a page): the rest of the pages was populated by the advice, or came with 2 MiB pages. Here
-//! the mean is 0.87. With `read64` nothing is written and no fault is met.
-//!
-//! A bogo op is a part of a pass:
-//! | method | a bogo op | user-mode work of it | origin |
-//! |---|---|---|---|
-//! | `write64` | 1 MiB written once | 163 us | 6001 ops in 0.98 s of user time |
-//! | `read64` | 1 MiB read | 23.6 us | 23,262 in 0.55 s; every page is the page of zeros |
-//! | `zero-one` | 16 KiB set and checked twice | 10.7 us | 71,680 in 0.77 s |
-//! | `incdec` | 4 KiB added to, taken from and checked | 7.8 us | 114,688 in 0.89 s |
-//!
-//! (64 MiB with `vm-keep` on a guest of 2 vCPUs beside other load.) The work depends on the machine's memory, which has no model
-//! here. Left out: the other methods and `all`, which takes them in turn; the order of a first pass, whose writes and faults
-//! alternate: here the faults come first.
 
+use super::about::{parameter, About, Quantity};
 use super::stress_ng::{self, Rates};
 use super::stress_ng_memory::{call, populate_write, Memory, PAGE_KIB};
 use super::{BuildError, Entry, OptionKind, OptionSpec, Preset, Settings, TimeUnit};
@@ -27,7 +10,48 @@ use schedlab_model::{Nanos, SEC};
 
 pub(super) const ENTRY: Entry = Entry {
     id: "stress-ng-vm",
-    summary: "stress-ng --vm: workers that write to new memory and unmap it (0.15.06)",
+    summary: "stress-ng --vm: writes to new memory and unmaps it",
+    about: About {
+        structure: &[
+            "Main forks the workers and, with `timeout`, ends them.",
+            "A pass of a worker maps `vm-bytes`, advises at random, reads the pages in by MADV_POPULATE_READ, \
+             runs the method, advises again and unmaps. It has no wakeup and no switch of its own.",
+            "A pass is five system calls, seven with `zero-one` and six with `incdec`, and 0.87 page faults a \
+             page where the method writes. A bogo op is 1 MiB of `write64` and `read64`, 16 KiB of `zero-one` and \
+             4 KiB of `incdec`.",
+        ],
+        parameters: &[
+            parameter(
+                "user mode of 1 MiB with write64",
+                Quantity::Words("163 us"),
+                "6001 ops in 0.98 s of user time, 64 MiB with vm-keep, a guest with 2 vCPUs beside other load",
+            ),
+            parameter(
+                "user mode of 1 MiB with read64",
+                Quantity::Words("23.6 us"),
+                "23,262 ops in 0.55 s; every page is the page of zeros",
+            ),
+            parameter("user mode of 16 KiB with zero-one", Quantity::Words("10.7 us"), "71,680 ops in 0.77 s"),
+            parameter("user mode of 4 KiB with incdec", Quantity::Words("7.8 us"), "114,688 ops in 0.89 s"),
+            parameter(
+                "MADV_POPULATE_READ of a page",
+                Quantity::Time(super::stress_ng_memory::POPULATE_READ),
+                "4096 pages, best of 9, on a guest with 2 vCPUs (Xeon, Linux 6.18)",
+            ),
+            parameter(
+                "MADV_POPULATE_WRITE of a page",
+                Quantity::Time(super::stress_ng_memory::POPULATE_WRITE),
+                "4096 pages, best of 9, on a guest with 2 vCPUs (Xeon, Linux 6.18)",
+            ),
+        ],
+        simplified: &[
+            "The other methods and `all`, which takes them in turn and is the program's default, are missing.",
+            "Writes and faults of a first pass alternate in the program; here the faults come first.",
+            "The user mode does not depend on the machine's memory.",
+            "Each task reports the CPU time it has used by a getrusage every so many operations, where stress-ng \
+             sums the CPU time of its processes when they end.",
+        ],
+    },
     options: &[
         stress_ng::workers("vm"),
         OptionSpec::number("vm-bytes", 256 << 20, 1 << 20, 1 << 34, "bytes of all workers together, in whole MiB each"),

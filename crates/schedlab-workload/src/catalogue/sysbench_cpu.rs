@@ -1,10 +1,8 @@
 //! `sysbench cpu` 1.0.20: threads that look for primes and never block; an event is one search.
-//!
-//! The worker threads loop until the time is up, then each ends with the event it is in. The search divides every number
-//! by all up to its root or its first divisor: how many divisions that takes is counted here, as the program does them.
 
 use schedlab_model::Nanos;
 
+use super::about::{parameter, About, Quantity};
 use super::sysbench::{self, EVENTS, THREADS, TIME};
 use super::{BuildError, Ends, Entry, MetricSpec, OptionSpec, Settings};
 use crate::build::Builder;
@@ -15,7 +13,22 @@ const LATENCY: MetricSpec = sysbench::latency("time of one search");
 
 pub(super) const ENTRY: Entry = Entry {
     id: "sysbench-cpu",
-    summary: "sysbench cpu: threads that look for primes and never block (1.0.20)",
+    summary: "sysbench cpu: threads that look for primes",
+    about: About {
+        structure: &[
+            "Main starts `threads` worker threads and joins them; each ends with the event in which the time runs \
+             out.",
+            "An event divides every number up to `cpu-max-prime` by all numbers up to its root or its first \
+             divisor. It makes no system call and never blocks; switches come from other tasks alone.",
+        ],
+        parameters: &[parameter(
+            "1000 divisions",
+            Quantity::Time(DIVISIONS_1000),
+            "0.22 ms for the 117,526 divisions of the default, the fastest of 3,474 events of one thread on a \
+                 guest with 2 vCPUs",
+        )],
+        simplified: &["`rate` and `events` are missing, see the options."],
+    },
     options: &[
         THREADS,
         TIME,

@@ -1,9 +1,8 @@
 //! `sysbench mutex` 1.0.20: each thread does one event of 50,000 times an empty loop, then lock and unlock of a random mutex.
-//!
-//! Left out: the addition to a shared variable under the mutex, which is one instruction.
 
 use schedlab_model::Nanos;
 
+use super::about::{parameter, About, Quantity};
 use super::sysbench::{self, THREADS};
 use super::{BuildError, Ends, Entry, MetricSpec, OptionSpec, Settings};
 use crate::build::{Builder, Code};
@@ -19,7 +18,24 @@ const LATENCY: MetricSpec = sysbench::latency("time of one event");
 
 pub(super) const ENTRY: Entry = Entry {
     id: "sysbench-mutex",
-    summary: "sysbench mutex: threads that compute and briefly take one of many mutexes (1.0.20)",
+    summary: "sysbench mutex: one of many mutexes, briefly",
+    about: About {
+        structure: &[
+            "Main starts `threads` threads and joins them. Each does one event: `mutex-locks` times an empty loop \
+             of `mutex-loops`, then lock and unlock of a random one of `mutex-num` mutexes.",
+            "An event makes no system call but where two threads meet at a mutex.",
+        ],
+        parameters: &[parameter(
+            "1000 iterations of the empty loop",
+            Quantity::Time(ITERATIONS_1000),
+            "186.6 ms for one thread with the default and 9.5 ms with a loop of 0, on a guest with 2 vCPUs \
+                 (Debian's build)",
+        )],
+        simplified: &[
+            "The addition to a shared variable under the mutex, one instruction, is missing.",
+            "`time` has no effect on an event and is refused.",
+        ],
+    },
     options: &[
         THREADS,
         OptionSpec::number("mutex-num", 4096, 1, 16_384, "mutexes"),

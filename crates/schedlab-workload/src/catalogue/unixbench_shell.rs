@@ -1,22 +1,51 @@
 //! UnixBench Shell Scripts 6.0.0: `looper` runs `multi.sh N` again and again; that runs N copies of `tst.sh` at a time.
-//!
-//! A `tst.sh` is a shell that runs sort; od piped to sort; grep piped to tee piped to wc; rm. So an iteration with one copy
-//! forks and executes eight programs below multi.sh, one with eight copies 64. A pipeline's data, 1 KB, passes through
-//! pipes. Every program has the same work of its own: an iteration with one copy took 9.3 ms in a guest with 2 vCPUs, of
-//! which nine forks and execs took 5.3 ms; 0.4 ms is what is left for each of the ten programs and shells.
-//! Left out: files, and the work of the shells beyond that.
 
+use super::about::{parameter, About, Quantity};
+use super::unixbench::INDEX;
 use super::{limit, BuildError, Entry, MetricSpec, OptionSpec, Settings};
 use crate::build::{Builder, Code};
 use crate::{Amount, ObjectId, ObjectSpec, Op, ProgramId, TaskKind, TaskSpec, Unit, Workload};
 use schedlab_model::{Nanos, USEC};
 
-const RATE: MetricSpec =
-    MetricSpec { unit: Unit::PerMinute, ..MetricSpec::rate("lpm", "iterations of multi.sh per minute, all copies") };
+const RATE: MetricSpec = MetricSpec {
+    unit: Unit::LoopsPerMinute,
+    ..MetricSpec::rate("lpm", "loops of looper per minute, all copies: the column RESULT")
+};
 
 pub(super) const ENTRY: Entry = Entry {
     id: "unixbench-shell",
-    summary: "UnixBench Shell Scripts: shells that run pipelines of short programs (6.0.0)",
+    summary: "UnixBench Shell Scripts: pipelines (6.0.0)",
+    about: About {
+        structure: &[
+            "`copies` loopers run multi.sh again and again; that runs `concurrent` copies of tst.sh at a time and \
+             waits for them. A tst.sh is a shell that runs sort; od piped to sort; grep piped to tee piped to wc; \
+             rm.",
+            "A loop with one copy forks and executes eight programs below multi.sh, one with eight copies 64.",
+        ],
+        parameters: &[
+            parameter(
+                "work of each program and shell",
+                Quantity::Time(WORK),
+                "a loop with one copy took 9.3 ms on a guest with 2 vCPUs, of which nine forks and execs took 5.3 \
+                 ms; the rest is that of ten programs and shells",
+            ),
+            parameter(
+                "bytes through a pipeline",
+                Quantity::Number(DATA as u64),
+                "estimate, 0.5 to 4 KiB: the size of the text that tst.sh sorts",
+            ),
+            parameter(
+                "baselines of the index",
+                Quantity::Words("42.4 lpm for 1 copy, 6 lpm for 8"),
+                "pgms/index.base of UnixBench 6.0.0: a SPARCstation 20-61; there is none for 16, so no index \
+                 either",
+            ),
+        ],
+        simplified: &[
+            "Files, and the work of the shells beyond that, are missing.",
+            "The worst third of several runs is not dropped; a run is one pass.",
+        ],
+    },
     options: &[
         OptionSpec::number(
             "concurrent",
@@ -28,7 +57,7 @@ pub(super) const ENTRY: Entry = Entry {
         OptionSpec::number("copies", 1, 1, 10_000, "copies of the program at a time"),
         limit::TIME,
     ],
-    metrics: &[RATE],
+    metrics: &[RATE, INDEX],
     ends: limit::ENDS,
     build,
 };
@@ -38,6 +67,8 @@ const WORK: Nanos = 400 * USEC;
 /// Bytes that a pipeline passes on.
 const DATA: u32 = 1024;
 const PER_MINUTE: u32 = 60;
+/// Copies of tst.sh, and ten times the loops per minute of the machine of the baseline with so many.
+const BASELINES: [(u32, u64); 2] = [(1, 424), (8, 60)];
 
 const CHILD: u8 = 0;
 const COUNTER: u8 = 1;
@@ -45,6 +76,9 @@ const COUNTER: u8 = 1;
 fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
     let mut builder = Builder::new(settings.name);
     let metric = builder.metric(RATE.decl(1));
+    // index = 10 * loops / min / baseline
+    let baseline = BASELINES.into_iter().find(|(copies, _)| *copies == settings.count("concurrent"));
+    let index = baseline.map(|(_, tenths)| builder.metric(INDEX.decl(tenths)));
     let (copies, concurrent) = (settings.count("copies"), settings.count("concurrent"));
     for copy in 0..copies {
         let scripts: Vec<ProgramId> = (0..concurrent).map(|index| script(&mut builder, copy, index)).collect();
@@ -55,6 +89,9 @@ fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
             run(code, multi);
             code.op(Op::Reap);
             code.op(Op::Count { metric, count: PER_MINUTE });
+            if let Some(metric) = index {
+                code.op(Op::Count { metric, count: 100 * PER_MINUTE });
+            }
         });
         let program = builder.program("looper", looper);
         builder.task(TaskSpec { name: "looper".to_string(), program, process: copy, ..TaskSpec::default() });

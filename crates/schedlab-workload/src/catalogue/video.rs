@@ -1,14 +1,6 @@
 //! A video player: decoder threads that work ahead, a presenter that shows a frame at each of its times, audio beside it.
-//!
-//! - The decoders (`threads`) take a free buffer, decode a frame and queue it. There are `buffers` of them, so they work
-//!   ahead of the presenter and then sleep: a late decoder shows only when it is late by as many frames.
-//! - Every frame time (`fps`) the presenter takes the next decoded frame and computes for `present`. If none is ready it
-//!   shows the old one again: a dropped frame. A frame time that the presenter itself misses by a whole one is dropped too.
-//! - Decoding takes 6 ms of CPU time in the median, lognormal with sigma 0.5, and presenting 1 ms; four buffers: choices, in
-//!   the order of 1080p in software. No published trace of a player has these.
-//!
-//! Left out: reordering of frames, reading the file, the graphics processor; `audio` is a workload of its own.
 
+use super::about::{parameter, About, Quantity};
 use super::{limit, BuildError, Entry, MetricSpec, OptionSpec, Settings, TimeUnit};
 use crate::build::{Builder, Code};
 use crate::{Amount, Better, Dist, MetricKind, ObjectSpec, Op, TaskSpec, TimerMode, Unit, Workload};
@@ -29,7 +21,30 @@ const LATENESS: MetricSpec =
 
 pub(super) const ENTRY: Entry = Entry {
     id: "video",
-    summary: "a video player: decoders that work ahead, a presenter, dropped frames",
+    summary: "a video player: decoders, presenter, dropped frames",
+    about: About {
+        structure: &[
+            "`threads` decoder threads take a free buffer, decode a frame and queue it; there are `buffers` of \
+             them, so they work ahead of the presenter and then sleep. At every frame time the presenter takes \
+             the next decoded frame and computes for `present`; giving the buffer back wakes a decoder.",
+            "A frame time at which no frame is ready, or which the presenter itself misses by a whole one, is a \
+             dropped frame. Frame times follow a fixed clock.",
+        ],
+        parameters: &[
+            parameter(
+                "decode",
+                Quantity::Words("6 ms in the median"),
+                "a choice in the order of 1080p in software; no published trace of a player has it",
+            ),
+            parameter("shape of it", Quantity::Words("lognormal, sigma 0.5"), "a choice"),
+            parameter("present", Quantity::Words("1 ms"), "a choice"),
+            parameter("buffers", Quantity::Words("4"), "a choice"),
+        ],
+        simplified: &[
+            "Reordering of frames, reading the file and the graphics processor are missing; `audio` is a workload \
+             of its own.",
+        ],
+    },
     options: &[
         OptionSpec::number("fps", 60, 1, 1000, "frames per second of the video"),
         OptionSpec::number("threads", 2, 1, 1000, "decoder threads"),
