@@ -215,7 +215,13 @@ def test_list(schedlab: Call) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "one"),
-    [("workloads", "cyclictest"), ("kernels", "6.12.107"), ("machines", "rpi4"), ("knobs", "base_slice_ns"), ("knobs", "base_slice")],
+    [
+        ("workloads", "cyclictest"),
+        ("kernels", "6.12.107"),
+        ("machines", "rpi4"),
+        ("knobs", "base_slice_ns"),
+        ("knobs", "base_slice"),
+    ],
 )
 def test_lists_of_the_real_engine_say_what_the_docs_promise(kind: str, one: str, capsys: Any) -> None:
     try:

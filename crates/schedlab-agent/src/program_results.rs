@@ -91,6 +91,13 @@ impl ProgramResults {
                 self.events.push(emit(Kind::Count { pid: tid, metric, count: count * divide }));
             }
         }
+        for cpu in &found.cpu_rates {
+            if let Some(metric) = index(cpu.metric) {
+                let divide = plan.metrics.get(usize::from(metric)).map_or(1, |entry| entry.decl.divide.max(1));
+                self.events.push(emit(Kind::Sample { pid: tid, metric, value: cpu.time }));
+                self.events.push(emit(Kind::Count { pid: tid, metric, count: cpu.count.saturating_mul(divide) }));
+            }
+        }
         for (metric, stat, value) in &found.stats {
             let full = format!("{name}.{metric}");
             self.stats.insert(format!("{full}.{stat}"), *value);
@@ -144,6 +151,7 @@ mod tests {
 
     #[test]
     fn parsed_metrics_are_in_the_catalogue() {
+        let stressors = include_str!("../tests/programs/stress-ng-0.15.06-stressors.txt");
         let stress = include_str!("../tests/programs/stress-ng-0.15.06.txt");
         let cases = [
             ("hackbench", include_str!("../tests/programs/hackbench-2.40.txt"), ""),
@@ -151,6 +159,8 @@ mod tests {
             ("perf-pipe", include_str!("../tests/programs/perf-6.1-pipe.txt"), ""),
             ("cyclictest", include_str!("../tests/programs/cyclictest-2.40.txt"), ""),
             ("stress-ng-cpu", "", stress),
+            ("stress-ng-nanosleep", "", stressors),
+            ("stress-ng-exec", "", stressors),
             ("schbench", "", include_str!("../tests/programs/schbench-3d16b23.txt")),
             ("schbench-1.0", "", include_str!("../tests/programs/schbench-1.0.txt")),
             ("sysbench-cpu", include_str!("../tests/programs/sysbench-1.0.20-cpu.txt"), ""),
@@ -165,6 +175,9 @@ mod tests {
             for (name, stat, _) in &found.stats {
                 let sampled = [Some(MetricKind::Samples), Some(MetricKind::PerSecond)];
                 assert!(sampled.contains(&kind(name)), "{id}.{name}.{stat}");
+            }
+            for cpu in &found.cpu_rates {
+                assert!(kind(cpu.metric) == Some(MetricKind::CpuRate), "{id}.{}", cpu.metric);
             }
             for (name, _) in &found.rates {
                 assert!(kind(name) == Some(MetricKind::Rate), "{id}.{name}");

@@ -750,6 +750,46 @@ fn real_programs_report_the_metrics_of_their_models() {
     assert!(simulated.iter().all(|name| names.contains_key(name)));
 }
 
+/// Every stressor runs as the real program, is interrupted at the end of the run, and reports both rates.
+#[test]
+fn the_stressors_of_stress_ng_run_as_the_real_program() {
+    if !defaults_permitted("the stressors of stress-ng") {
+        return;
+    }
+    let small = ["mmap-bytes = 65536", "vm-bytes = 1048576", "exec-max = 1"];
+    let names = "cpu switch fork futex nanosleep sem context aio pipe mmap vm sock exec";
+    let root = rustix::process::geteuid().is_root();
+    let run = |names: &[&str]| {
+        let workload = |name: &&str| {
+            let small = small.iter().find(|option| option.starts_with(&format!("{name}-"))).unwrap_or(&"");
+            format!("[[workload]]\nuse = \"stress-ng-{name}\"\n{name} = 1\n{small}\n")
+        };
+        let workloads: String = names.iter().map(workload).collect();
+        let (path, _) = scenario_for("700ms", &format!("stressors-{}", names.len()), &workloads, "");
+        agent(&["run", path.to_str().unwrap(), "--variant", "v", "--driver", "program"])
+    };
+    let runnable: Vec<&str> = names.split(' ').filter(|name| !root || *name != "exec").collect();
+    let (code, stdout, stderr) = run(&runnable);
+    if code == Some(4) && stderr.contains("is not installed") {
+        writeln!(std::io::stdout(), "skipped: stress-ng: {}", stderr.lines().next().unwrap_or("")).unwrap();
+        return;
+    }
+    assert_eq!(code, Some(0), "{stderr}");
+    let json: Json = serde_json::from_str(&stdout).unwrap();
+    for name in runnable {
+        let driver = json["drivers"][format!("stress-ng-{name}")].as_str().unwrap();
+        assert!(driver.starts_with("program stress-ng "), "{driver}");
+        let rate = |metric: &str| json["metrics"][format!("stress-ng-{name}.bogo_ops_per_second{metric}")].as_f64();
+        assert!(rate("").is_some_and(|rate| rate > 0.0), "{name}: {json}");
+        // Null where the program has used less than the 10 ms that it prints.
+        assert!(rate("_usr_sys").is_none_or(|rate| rate > 0.0), "{name}: {json}");
+    }
+    if root {
+        let (code, _, stderr) = run(&["exec"]);
+        assert!(code == Some(4) && stderr.contains("stress-ng-exec refuses to run as root"), "{stderr}");
+    }
+}
+
 #[test]
 fn control_groups_are_made_and_removed() {
     let workloads = r#"

@@ -1,4 +1,4 @@
-//! The reduction held against small traces worked out by hand, and against a slow count of random ones.
+//! The reduction compared with small traces worked out by hand, and against a slow count of random ones.
 
 use proptest::prelude::*;
 use schedlab_metrics::{sched_metrics, MetricEntry, Metrics, Plan, Report, Stat};

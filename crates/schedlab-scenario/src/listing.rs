@@ -156,6 +156,7 @@ fn workload(entry: &Entry) -> Json {
     let option = |option: &catalogue::OptionSpec| {
         json!({
             "name": option.name,
+            "short": option.short,
             "help": option.help,
             "expected": option.expected(),
             "default": option_default(option.default),

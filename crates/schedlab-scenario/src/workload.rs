@@ -147,12 +147,15 @@ fn entry(id: &Value) -> Result<&'static Entry> {
 }
 
 fn from_catalogue(table: &Table, entry: &'static Entry, nr_cpus: usize) -> Result<(Workload, Option<Program>)> {
-    let is_option = |key: &str| entry.options.iter().any(|option| option.name == key);
+    let option_of = |key: &str| entry.options.iter().find(|option| option.is_called(key));
     let common = common_keys(&["use"]);
-    let mut options = Vec::new();
+    let mut options: Vec<(String, OptionValue, Where)> = Vec::new();
     for (key, value) in table.entries() {
-        if is_option(key) {
-            options.push((key.to_owned(), option_value(&value)?, place(&value)));
+        if let Some(option) = option_of(key) {
+            if let Some((first, ..)) = options.iter().find(|(name, ..)| name == option.name) {
+                return Err(table.key_error(key, format!("{} gives {} again", quote(key), quote(first))));
+            }
+            options.push((option.name.to_owned(), option_value(&value)?, place(&value)));
         } else if !common.contains(&key) {
             let valid = entry.options.iter().map(|option| option.name).chain(common.iter().copied());
             let error = table.key_error(key, format!("unknown key {}", quote(key)));
@@ -163,7 +166,12 @@ fn from_catalogue(table: &Table, entry: &'static Entry, nr_cpus: usize) -> Resul
     let repeat = repeat_of(table)?;
     let workload =
         catalogue::build(entry.id, &options, &name_of(table, entry.id)?, repeat, nr_cpus).map_err(|error| {
-            let key = if table.get(&error.key).is_some() { error.key.as_str() } else { "use" };
+            let written = table
+                .entries()
+                .into_iter()
+                .map(|(key, _)| key)
+                .find(|key| *key == error.key || option_of(key).is_some_and(|option| option.name == error.key));
+            let key = written.unwrap_or("use");
             let located = table.get(key).map_or_else(|| table.error(&error.what), |value| value.error(&error.what));
             let nearest = error.nearest.as_ref().map(|name| format!("did you mean \"{name}\"?"));
             located.expected(error.expected.as_str()).hint(nearest.unwrap_or_default())

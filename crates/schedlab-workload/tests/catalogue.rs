@@ -6,7 +6,7 @@ mod reference;
 
 use reference::{End, Machine, Outcome};
 use schedlab_model::{MSEC, SEC};
-use schedlab_workload::catalogue::{self, OptionValue, Where};
+use schedlab_workload::catalogue::{self, OptionKind, OptionValue, Where};
 use schedlab_workload::{Op, Workload};
 
 /// Options as the tables below write them.
@@ -1047,5 +1047,52 @@ fn every_program_is_on_the_page_of_workloads() {
     let page = std::fs::read_to_string(page).unwrap();
     for entry in catalogue::all() {
         assert!(page.contains(&format!("`{}`", entry.id)), "docs/guides/workloads.md lacks {}", entry.id);
+    }
+}
+
+/// An option under its short name is the option: the same workload, or the same refusal.
+#[test]
+fn short_names_are_those_of_the_programs_and_mean_the_long_ones() {
+    let known: [(&str, &str); 11] = [
+        ("hackbench", "g groups f fds l loops s datasize p pipe T threads P process i inet F fifo"),
+        ("perf-messaging", "g group l nr_loops p pipe t thread"),
+        ("perf-pipe", "l loop T threaded"),
+        ("perf-futex-hash", "t threads r runtime f futexes S shared m mlockall"),
+        ("perf-futex-requeue", "t threads q nrequeue S shared"),
+        ("schbench", "m message-threads t threads r runtime s sleeptime c cputime p pipe R rps a auto"),
+        ("cyclictest", "t threads i interval d distance l loops D duration S smp h histogram p priority"),
+        ("stress-ng-cpu", "c cpu l cpu-load t timeout"),
+        ("stress-ng-vm", "m vm t timeout"),
+        ("pgbench", "c client j jobs b builtin T time"),
+        ("lmbench-stream", "P parallelism M bytes"),
+    ];
+    for (id, names) in known {
+        let entry = catalogue::find(id).unwrap();
+        let shorts: Vec<&str> = names.split(' ').collect();
+        let has = entry.options.iter().filter(|option| !option.short.is_empty());
+        let mut has: Vec<(&str, &str)> = has.map(|option| (option.short, option.name)).collect();
+        let mut want: Vec<(&str, &str)> = shorts.chunks(2).map(|pair| (pair[0], pair[1])).collect();
+        has.sort_unstable();
+        want.sort_unstable();
+        assert_eq!(has, want, "{id}");
+    }
+    for entry in catalogue::all() {
+        for option in entry.options.iter().filter(|option| !option.short.is_empty()) {
+            let called = entry.options.iter().filter(|other| other.is_called(option.short)).count();
+            assert_eq!(called, 1, "{} -{}", entry.id, option.short);
+            let value = match option.kind {
+                OptionKind::Flag | OptionKind::NotModelled(_) => on(),
+                OptionKind::Number { min, max } => int(min.max(2).min(max)),
+                OptionKind::Time { .. } => text("1s"),
+                OptionKind::Choice(words) => text(words[0]),
+            };
+            let built = |key: &str| {
+                let given = options(&[(key, value.clone())]);
+                let workload = catalogue::build(entry.id, &given, "w", false, 4);
+                workload
+                    .map_err(|error| error.what.replace(&format!("`{}`", option.short), &format!("`{}`", option.name)))
+            };
+            assert_eq!(built(option.short), built(option.name), "{} -{}", entry.id, option.short);
+        }
     }
 }

@@ -122,19 +122,28 @@ def _parameters(row: Row) -> str:
 
 
 def _options(row: Row) -> str:
-    table = [["option", "default", "expected", "meaning"]]
-    for o in row["options"]:
-        default = NOTHING if o["default"] is None else str(o["default"]).lower()
-        table.append([o["name"], default, o["expected"], o["help"]])
-    return "\n".join(_wrapped(table, 3)) if row["options"] else "it has no options"
+    """Each with what it takes and its default; one without a model with the reason."""
+    return _items("options", [_option(option) for option in row["options"]]) or "it has no options"
+
+
+def _option(option: Row) -> str:
+    short = f" or {option['short']}" if option.get("short") else ""
+    if not option.get("modelled", True):
+        return f"{option['name']}{short}: not modelled, {str(option['expected']).removeprefix('nothing: ')}"
+    default = "" if option["default"] is None else f"; default {str(option['default']).lower()}"
+    return f"{option['name']}{short}: {option['help']} ({option['expected']}{default})"
 
 
 def _metrics(row: Row) -> str:
-    table = [["metric", "unit", "better", "meaning"]]
-    for m in row["metrics"]:
-        stats = f".({'|'.join(m['stats'])})" if m["stats"] else ""
-        table.append([m["name"] + stats, m["unit"] or NOTHING, m["better"], m["help"]])
-    return "\n".join(_wrapped(table, 3)) if row["metrics"] else ""
+    return _items("metrics", [_measured(metric) for metric in row["metrics"]]) or "it has no metrics"
+
+
+def _measured(metric: Row) -> str:
+    """Name and statistics, unit and direction, meaning."""
+    stats = f".({'|'.join(metric['stats'])})" if metric["stats"] else ""
+    better = "neither is better" if metric["better"] == "neither" else f"{metric['better']} is better"
+    about = ", ".join(part for part in (metric["unit"], better) if part)
+    return f"{metric['name']}{stats} ({about}): {metric['help']}"
 
 
 def _size(row: Row) -> str:

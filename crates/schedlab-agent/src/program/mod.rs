@@ -1,6 +1,7 @@
 //! Real programs: which one a workload of the catalogue stands for, its command line, and how its output is parsed.
 //!
-//! The options of a workload are the long options of the program; only the units of times are converted. A program that never
+//! The options of a workload are the long options of the program; only the units of times are converted, and a time that is no
+//! whole number of the program's unit is refused. What the model fixes is passed too. A program that never
 //! ends by itself is sent SIGINT at the end of the run and then prints its results.
 
 pub(crate) mod launch;
@@ -12,7 +13,7 @@ use std::process::Command;
 
 use rustix::fs::{memfd_create, MemfdFlags};
 use schedlab_scenario::Program;
-use schedlab_workload::catalogue::{self, OptionKind, OptionValue};
+use schedlab_workload::catalogue::{self, OptionKind, OptionValue, Preset, TimeUnit};
 use schedlab_workload::Workload;
 
 use crate::error::{errno, AgentError, Result};
@@ -26,20 +27,38 @@ struct ProgramCall {
     executable: &'static str,
     /// Arguments before the options.
     subcommand: &'static [&'static str],
-    /// Arguments after the options.
+    /// Arguments after the options: the subcommand of sysbench, and the choices of a program that its model fixes.
     after: &'static [&'static str],
+    /// Whether the program refuses to run as root.
+    not_as_root: bool,
     /// Whether the program prints its results when it is interrupted.
     interruptible: bool,
     /// The package that contains it, for the hint.
     package: &'static str,
 }
 
-const PROGRAM_CALLS: [ProgramCall; 8] = [
+const PROGRAM_CALLS: [ProgramCall; 20] = [
     call("hackbench", "hackbench", &[], false, "rt-tests"),
     call("perf-messaging", "perf", &["bench", "sched", "messaging"], false, "linux-perf"),
     call("perf-pipe", "perf", &["bench", "sched", "pipe"], false, "linux-perf"),
     call("cyclictest", "cyclictest", &["--quiet"], true, "rt-tests"),
-    call("stress-ng-cpu", "stress-ng", &["--metrics-brief"], true, "stress-ng"),
+    stressor("stress-ng-cpu"),
+    stressor("stress-ng-switch"),
+    stressor("stress-ng-fork"),
+    stressor("stress-ng-futex"),
+    stressor("stress-ng-nanosleep"),
+    stressor("stress-ng-sem"),
+    stressor("stress-ng-context"),
+    stressor("stress-ng-aio"),
+    stressor("stress-ng-pipe"),
+    stressor("stress-ng-mmap"),
+    stressor("stress-ng-vm"),
+    stressor("stress-ng-sock"),
+    ProgramCall {
+        after: &["--exec-method", "execve", "--exec-fork-method", "fork", "--exec-no-pthread"],
+        not_as_root: true,
+        ..stressor("stress-ng-exec")
+    },
     ProgramCall { after: &["run"], ..call("sysbench-cpu", "sysbench", &["cpu"], false, "sysbench") },
     call("schbench", "schbench", &[], false, ""),
     call("schbench-1.0", "schbench", &[], false, ""),
@@ -52,7 +71,17 @@ const fn call(
     interruptible: bool,
     package: &'static str,
 ) -> ProgramCall {
-    ProgramCall { id, executable, subcommand, after: &[], interruptible, package }
+    ProgramCall { id, executable, subcommand, after: &[], not_as_root: false, interruptible, package }
+}
+
+/// A stressor of stress-ng, whose workload is called after it.
+const fn stressor(id: &'static str) -> ProgramCall {
+    call(id, "stress-ng", &["--metrics-brief"], true, "stress-ng")
+}
+
+/// The name of a stressor, which is also its option with the number of workers.
+fn stressor_of(id: &str) -> Option<&str> {
+    id.strip_prefix("stress-ng-")
 }
 
 /// The number of 1 us buckets in cyclictest's histogram, which makes it print every sample.
@@ -101,6 +130,9 @@ pub fn choose(
         let Some(path) = find(call) else {
             return if choice == DriverChoice::Program { Err(missing(call)) } else { Ok(None) };
         };
+        if call.not_as_root && rustix::process::geteuid().is_root() {
+            return if choice == DriverChoice::Program { Err(refuses_root(call)) } else { Ok(None) };
+        }
         prepare(call, path, program, workload).map(Some)
     };
     programs.iter().zip(workloads).map(one).collect()
@@ -138,12 +170,19 @@ fn missing(call: &ProgramCall) -> AgentError {
     AgentError::cannot(format!("{} is not installed", call.executable), hint)
 }
 
+fn refuses_root(call: &ProgramCall) -> AgentError {
+    AgentError::cannot(
+        format!("{} refuses to run as root", call.id),
+        "run schedlab as another user, or driver = \"agent\"",
+    )
+}
+
 fn prepare(call: &ProgramCall, path: PathBuf, program: &Program, workload: &Workload) -> Result<RealProgram> {
     let memory = |name: &str| memfd_create(name, MemfdFlags::CLOEXEC).map_err(errno("memfd"));
     let path = path.to_string_lossy().into_owned();
     let mut argv = vec![path.clone()];
     argv.extend(call.subcommand.iter().map(ToString::to_string));
-    argv.extend(arguments(program));
+    argv.extend(arguments(program)?);
     argv.extend(call.after.iter().map(ToString::to_string));
     Ok(RealProgram {
         id: program.id,
@@ -157,7 +196,7 @@ fn prepare(call: &ProgramCall, path: PathBuf, program: &Program, workload: &Work
 }
 
 /// The options as command-line arguments. hackbench needs values as separate arguments, sysbench needs `--key=value`.
-fn arguments(program: &Program) -> Vec<String> {
+fn arguments(program: &Program) -> Result<Vec<String>> {
     let entry = catalogue::all().iter().find(|entry| entry.id == program.id);
     let given = |name: &str| program.options.iter().find(|(key, _)| key == name).map(|(_, value)| value);
     let mut words = Vec::new();
@@ -173,7 +212,11 @@ fn arguments(program: &Program) -> Vec<String> {
             _ if program.id == "cyclictest" && key == "histogram" => {}
             (_, OptionValue::Bool(on)) => flags.extend(on.then(|| format!("--{key}"))),
             (Some(OptionKind::Time { unit, .. }), value) => {
-                option(key, (catalogue::time_of(unit, value).unwrap_or(0) / unit.nanos()).to_string());
+                let nanos = catalogue::time_of(unit, value).unwrap_or(0);
+                if nanos % unit.nanos() != 0 {
+                    return Err(not_whole(program.id, key, unit));
+                }
+                option(key, (nanos / unit.nanos()).to_string());
             }
             (_, OptionValue::Text(text)) => option(key, if text == "normal" { "other".into() } else { text.clone() }),
             (_, OptionValue::Int(number)) => option(key, number.to_string()),
@@ -189,11 +232,26 @@ fn arguments(program: &Program) -> Vec<String> {
             }
             option("histogram", HISTOGRAM_BUCKETS.to_string());
         }
-        "stress-ng-cpu" if given("cpu").is_none() => option("cpu", "0".into()),
         _ => {}
     }
+    if let Some(stressor) = stressor_of(program.id) {
+        // The number of workers selects the stressor, and the default of a choice may be another one in the program.
+        let missing = entry.iter().flat_map(|entry| entry.options).filter(|spec| given(spec.name).is_none());
+        for spec in missing {
+            match spec.default {
+                Preset::Word(word) => option(spec.name, word.to_owned()),
+                _ if spec.name == stressor => option(stressor, "0".into()),
+                _ => {}
+            }
+        }
+    }
     words.extend(flags);
-    words
+    Ok(words)
+}
+
+fn not_whole(id: &str, key: &str, unit: TimeUnit) -> AgentError {
+    let what = format!("the program {id} takes `{key}` in whole {}", unit.suffix());
+    AgentError::input(what, "round it, or run the model with driver = \"agent\"")
 }
 
 /// The name of the program with the first word of its output that looks like a version.
@@ -233,19 +291,34 @@ mod tests {
                 "--policy other --distance 0 --histogram 100000",
             ),
             ("stress-ng-cpu", vec![("timeout", text("2s"))], "--timeout 2 --cpu 0"),
+            ("stress-ng-switch", vec![("switch", OptionValue::Int(3))], "--switch 3"),
+            (
+                "stress-ng-vm",
+                vec![("vm-bytes", OptionValue::Int(1 << 20)), ("vm-keep", OptionValue::Bool(true))],
+                "--vm-bytes 1048576 --vm 0 --vm-method write64 --vm-keep",
+            ),
+            ("stress-ng-vm", vec![("vm-method", text("incdec"))], "--vm-method incdec --vm 0"),
             ("perf-pipe", vec![("loop", OptionValue::Int(9))], "--loop 9"),
             ("sysbench-cpu", vec![("threads", OptionValue::Int(4)), ("time", text("2s"))], "--threads=4 --time=2"),
         ];
         for (id, options, want) in cases {
             let options = options.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
-            assert_eq!(arguments(&Program { id, options, repeat: false }).join(" "), want, "{id}");
+            assert_eq!(arguments(&Program { id, options, repeat: false }).unwrap().join(" "), want, "{id}");
         }
+        let options = vec![("timeout".to_owned(), text("1500ms"))];
+        let error = arguments(&Program { id: "stress-ng-pipe", options, repeat: false }).unwrap_err();
+        assert!(error.to_string().contains("`timeout` in whole s"), "{error}");
     }
 
     #[test]
     fn every_program_is_in_the_catalogue() {
         for call in &PROGRAM_CALLS {
             assert!(catalogue::find(call.id).is_ok(), "{}", call.id);
+        }
+        let stressors = catalogue::all().iter().filter(|entry| stressor_of(entry.id).is_some());
+        for entry in stressors {
+            assert!(PROGRAM_CALLS.iter().any(|call| call.id == entry.id), "{} has its program", entry.id);
+            assert_eq!(Some(entry.options[0].name), stressor_of(entry.id), "the number of workers comes first");
         }
     }
 }

@@ -12,8 +12,21 @@ pub struct ParsedOutput {
     pub samples: Vec<(&'static str, Nanos)>,
     /// Rates: the metric and the operations per second of the whole pass.
     pub rates: Vec<(&'static str, f64)>,
+    /// Rates by CPU time.
+    pub cpu_rates: Vec<CpuRate>,
     /// Statistics: the metric, the name of the statistic, and the value in the unit of the report.
     pub stats: Vec<(&'static str, String, f64)>,
+}
+
+/// Operations of a pass, and the CPU time that they took.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct CpuRate {
+    /// The metric of the catalogue.
+    pub metric: &'static str,
+    /// Operations.
+    pub count: u64,
+    /// User and system time of all tasks.
+    pub time: Nanos,
 }
 
 /// Parses the output of the program `id`. The error names what is missing.
@@ -23,7 +36,7 @@ pub fn parse(id: &str, stdout: &str, stderr: &str) -> Result<ParsedOutput, Strin
         "perf-messaging" => total(stdout, "Total time:", "total_time"),
         "perf-pipe" => perf_pipe(stdout),
         "cyclictest" => cyclictest(stdout),
-        "stress-ng-cpu" => stress_ng(stdout, stderr),
+        id if super::stressor_of(id).is_some() => stress_ng(super::stressor_of(id).unwrap_or(id), stdout, stderr),
         "sysbench-cpu" => sysbench(stdout),
         "schbench" => schbench(stderr, &[("Latency percentiles", "latency")]),
         "schbench-1.0" => {
@@ -97,17 +110,33 @@ fn cyclictest(stdout: &str) -> Result<ParsedOutput, String> {
     Ok(ParsedOutput { samples, ..ParsedOutput::default() })
 }
 
-/// `stress-ng: metrc: [PID] cpu OPS REAL USR SYS OPS/S ...`
-fn stress_ng(stdout: &str, stderr: &str) -> Result<ParsedOutput, String> {
-    let line = stdout.lines().chain(stderr.lines()).find_map(|line| {
-        let mut words = line.strip_prefix("stress-ng: metrc: ").or_else(|| line.strip_prefix("stress-ng: info: "))?;
-        words = words.trim_start();
-        let rest = words.split_once("] ")?.1.trim_start().strip_prefix("cpu ")?;
-        let fields: Vec<f64> = rest.split_ascii_whitespace().map_while(number).collect();
-        (fields.len() >= 5).then(|| fields[4])
+/// `stress-ng: metrc: [PID] STRESSOR OPS REAL USR SYS OPS/S OPS/S(usr+sys)`, and for nanosleep a line
+/// `... nanosleep NS nanosec sleep overrun ...`.
+fn stress_ng(stressor: &str, stdout: &str, stderr: &str) -> Result<ParsedOutput, String> {
+    let of_stressor = |line: &'_ str| {
+        let rest = line.strip_prefix("stress-ng: metrc: ").or_else(|| line.strip_prefix("stress-ng: info: "))?;
+        let rest = rest.trim_start().split_once("] ")?.1.trim_start().strip_prefix(stressor)?;
+        rest.starts_with(' ').then(|| rest.trim_start().to_owned())
+    };
+    let lines: Vec<String> = stdout.lines().chain(stderr.lines()).filter_map(of_stressor).collect();
+    let columns = lines.iter().find_map(|line| {
+        let fields: Vec<f64> = line.split_ascii_whitespace().map_while(number).collect();
+        <[f64; 6]>::try_from(fields.get(..6)?).ok()
     });
-    let rate = line.ok_or("no line of metrics for the stressor cpu")?;
-    Ok(ParsedOutput { rates: vec![("bogo_ops_per_second", rate)], ..ParsedOutput::default() })
+    let [ops, _, _, _, rate, cpu_rate] =
+        columns.ok_or_else(|| format!("no line of metrics for the stressor {stressor}"))?;
+    let mut found = ParsedOutput { rates: vec![("bogo_ops_per_second", rate)], ..ParsedOutput::default() };
+    // A run that is too short for its CPU time of two digits has no rate of it.
+    if cpu_rate > 0.0 {
+        let time = nanos(ops / cpu_rate, 1e9);
+        found.cpu_rates.push(CpuRate { metric: "bogo_ops_per_second_usr_sys", count: ops as u64, time });
+    }
+    let overrun = lines.iter().find_map(|line| {
+        let (value, rest) = line.split_once(' ')?;
+        rest.starts_with("nanosec sleep overrun").then(|| number(value)).flatten()
+    });
+    found.stats.extend(overrun.map(|ns| ("sleep_overrun", "mean".to_owned(), ns / 1e3)));
+    Ok(found)
 }
 
 /// `events per second:`, and under `Latency (ms):` the lines `min:`, `avg:`, `max:` and `95th percentile:`, in steps of 10 us.
@@ -171,18 +200,22 @@ mod tests {
     const PIPE: &str = include_str!("../../tests/programs/perf-6.1-pipe.txt");
     const CYCLICTEST: &str = include_str!("../../tests/programs/cyclictest-2.40.txt");
     const STRESS: &str = include_str!("../../tests/programs/stress-ng-0.15.06.txt");
+    const STRESSORS: &str = include_str!("../../tests/programs/stress-ng-0.15.06-stressors.txt");
 
     // No schbench is packaged: built from its repository at 3d16b23, and at 24e32b8 for 1.0.
     const SCHBENCH: &str = include_str!("../../tests/programs/schbench-3d16b23.txt");
     const SCHBENCH_1: &str = include_str!("../../tests/programs/schbench-1.0.txt");
     const SYSBENCH: &str = include_str!("../../tests/programs/sysbench-1.0.20-cpu.txt");
 
-    const IDS: [&str; 8] = [
+    const IDS: [&str; 11] = [
         "hackbench",
         "perf-messaging",
         "perf-pipe",
         "cyclictest",
         "stress-ng-cpu",
+        "stress-ng-switch",
+        "stress-ng-nanosleep",
+        "stress-ng-exec",
         "sysbench-cpu",
         "schbench",
         "schbench-1.0",
@@ -195,6 +228,36 @@ mod tests {
         assert_eq!(one("perf-messaging", MESSAGING).samples, [("total_time", 313_000_000)]);
         assert_eq!(one("perf-pipe", PIPE).samples, [("usecs_per_op", 37_819_000), ("total_time", 37_819_000)]);
         assert_eq!(parse("stress-ng-cpu", "", STRESS).unwrap().rates, [("bogo_ops_per_second", 225.72)]);
+    }
+
+    #[test]
+    fn both_rates_of_every_stressor_are_read() {
+        // The columns of real time and of user plus system time, as printed; the latter comes back from count and time.
+        let cases = [
+            ("switch", 134_444.37, 177_562.70),
+            ("fork", 191.92, 1_838.94),
+            ("futex", 18_772.77, 33_112.06),
+            ("nanosleep", 4_417.74, 10_261.63),
+            ("sem", 6_268.39, 200_981.02),
+            ("context", 711.40, 3_438.27),
+            ("aio", 16_804.22, 64_795.37),
+            ("pipe", 283_736.49, 419_544.44),
+            ("mmap", 798.55, 2_521.64),
+            ("vm", 521.63, 1_750.62),
+            ("sock", 264.49, 618.98),
+            ("exec", 68.29, 223.50),
+        ];
+        for (stressor, real, usr_sys) in cases {
+            let found = parse(&format!("stress-ng-{stressor}"), "", STRESSORS).unwrap();
+            assert_eq!(found.rates, [("bogo_ops_per_second", real)], "{stressor}");
+            let [cpu] = found.cpu_rates[..] else { panic!("{stressor}") };
+            let rate = cpu.count as f64 / (cpu.time as f64 / 1e9);
+            assert!((rate / usr_sys - 1.0).abs() < 1e-6, "{stressor}: {rate}");
+            let overrun = [("sleep_overrun", "mean".to_owned(), 81.125_43)];
+            assert_eq!(found.stats, if stressor == "nanosleep" { &overrun[..] } else { &[] }, "{stressor}");
+        }
+        let idle = "stress-ng: metrc: [1] sem   5   1.00  0.00  0.00   5.00   0.00\n";
+        assert!(parse("stress-ng-sem", "", idle).unwrap().cpu_rates.is_empty());
     }
 
     #[test]
@@ -265,7 +328,7 @@ mod tests {
         #[test]
         fn no_output_makes_the_parsers_panic(
             id in proptest::sample::select(&IDS[..]),
-            base in proptest::sample::select(&[HACKBENCH, MESSAGING, PIPE, CYCLICTEST, STRESS, SYSBENCH, SCHBENCH, SCHBENCH_1][..]),
+            base in proptest::sample::select(&[HACKBENCH, MESSAGING, PIPE, CYCLICTEST, STRESS, STRESSORS, SYSBENCH, SCHBENCH, SCHBENCH_1][..]),
             cut in 0usize..4000, other in "\\PC{0,20}", at in 0usize..4000, any in "[ -~\\n\\t]{0,200}",
         ) {
             let mut text: Vec<char> = base.chars().take(cut).collect();

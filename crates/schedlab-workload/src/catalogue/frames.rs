@@ -22,7 +22,7 @@ const TIME: MetricSpec =
 /// A time with a default that is a part of the period.
 const fn part(name: &'static str, help: &'static str) -> OptionSpec {
     let kind = OptionKind::Time { unit: TimeUnit::Microseconds, min: 0, max: SEC };
-    OptionSpec { name, kind, default: Preset::Unset, help }
+    OptionSpec { name, kind, default: Preset::Unset, help, short: "" }
 }
 
 pub(super) const ENTRY: Entry = Entry {

@@ -121,6 +121,7 @@ pub(super) const ENTRY: Entry = Entry {
             kind: OptionKind::Time { unit: TimeUnit::Microseconds, min: 1_000, max: 1_000_000_000 },
             default: Preset::Unset,
             help: "CPU time of every request; default: uniform from 5 to 20 ms",
+            short: "",
         },
         OptionSpec::time("wait", TimeUnit::Microseconds, 100, 1_000_000, "wait for a back end, twice per request"),
         OptionSpec::time(

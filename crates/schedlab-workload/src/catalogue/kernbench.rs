@@ -66,6 +66,7 @@ pub(super) const ENTRY: Entry = Entry {
             kind: OptionKind::Choice(&["half", "optimal", "maximal"]),
             default: Preset::Word("optimal"),
             help: "jobs at a time: half of the CPUs, four per CPU, or no limit",
+            short: "",
         },
         OptionSpec::number("jobs", 0, 1, 1_000_000, "jobs at a time; default: as load says").default(Preset::Unset),
         OptionSpec::number("objects", 2800, 1, 100_000, "objects to compile"),

@@ -10,7 +10,7 @@ const LATENCY: MetricSpec =
     MetricSpec::latency("latency", &["mean", "p50"], "time of one operation, as the tool counts it");
 
 const fn word(name: &'static str, words: &'static [&'static str], help: &'static str) -> OptionSpec {
-    OptionSpec { name, kind: OptionKind::Choice(words), default: Preset::Word(words[0]), help }
+    OptionSpec { name, kind: OptionKind::Choice(words), default: Preset::Word(words[0]), help, short: "" }
 }
 
 macro_rules! tool {
@@ -46,7 +46,7 @@ tool!(
     lat_ctx,
     [
         OptionSpec::number("processes", 2, 2, 1000, "processes in the ring"),
-        OptionSpec::number("size", 0, 0, 16_384, "KB that a process reads before it passes the token on")
+        OptionSpec::number("size", 0, 0, 16_384, "KB that a process reads before it passes the token on").short("s")
     ]
 );
 tool!(
@@ -55,7 +55,7 @@ tool!(
     "lmbench lat_select: ready descriptors (3.0)",
     LAT_SELECT_ABOUT,
     lat_select,
-    [OptionSpec::number("fds", 200, 1, 10_000, "descriptors")]
+    [OptionSpec::number("fds", 200, 1, 10_000, "descriptors").short("n")]
 );
 tool!(
     LAT_SYSCALL,

@@ -63,8 +63,9 @@ pub(super) const ENTRY: Entry = Entry {
         ],
     },
     options: &[
-        OptionSpec::number("parallelism", 1, 1, 10_000, "processes at a time, -P"),
-        OptionSpec::number("bytes", 24_000_000, 24_000, 1_000_000_000, "bytes of the three arrays of a process, -M"),
+        OptionSpec::number("parallelism", 1, 1, 10_000, "processes at a time, -P").short("P"),
+        OptionSpec::number("bytes", 24_000_000, 24_000, 1_000_000_000, "bytes of the three arrays of a process, -M")
+            .short("M"),
         limit::TIME,
     ],
     metrics: &[

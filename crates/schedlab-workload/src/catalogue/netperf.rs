@@ -28,6 +28,7 @@ macro_rules! test {
                     kind: OptionKind::Time { unit: TimeUnit::Microseconds, min: 0, max: 1_000_000 },
                     default: Preset::Time($softirq),
                     help: "what a message takes longer than over an AF_UNIX stream, in the sender's call",
+                    short: "",
                 },
                 limit::TIME,
             ],

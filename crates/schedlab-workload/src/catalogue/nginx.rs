@@ -59,6 +59,7 @@ pub(super) const ENTRY: Entry = Entry {
             kind: OptionKind::Choice(&["threads", "off"]),
             default: Preset::Word("threads"),
             help: "who reads the files: the pool, or the worker itself",
+            short: "",
         },
         OptionSpec::number("threads", 32, 1, 1000, "threads of each worker's pool"),
         OptionSpec::number("connections", 0, 1, 10_000, "connections in all; default: 8 per worker")

@@ -18,6 +18,7 @@ pub(super) const WAIT_POLICY: OptionSpec = OptionSpec {
     kind: OptionKind::Choice(&["default", "active", "passive"]),
     default: Preset::Word("default"),
     help: "OMP_WAIT_POLICY: active spins without end, or for 55 us with more threads than CPUs",
+    short: "",
 };
 
 /// libgomp's 300,000 iterations and, with more threads than CPUs, 100.

@@ -115,28 +115,41 @@ pub struct OptionSpec {
     pub default: Preset,
     /// What it does, in a few words.
     pub help: &'static str,
+    /// The program's short option for it, without the dash; empty if it has none.
+    pub short: &'static str,
 }
 
 impl OptionSpec {
     /// A flag, off by default.
     pub(super) const fn flag(name: &'static str, help: &'static str) -> Self {
-        OptionSpec { name, kind: OptionKind::Flag, default: Preset::Flag(false), help }
+        OptionSpec { name, kind: OptionKind::Flag, default: Preset::Flag(false), help, short: "" }
     }
 
     /// A number with its default and bounds.
     pub(super) const fn number(name: &'static str, default: i64, min: i64, max: i64, help: &'static str) -> Self {
-        OptionSpec { name, kind: OptionKind::Number { min, max }, default: Preset::Number(default), help }
+        OptionSpec { name, kind: OptionKind::Number { min, max }, default: Preset::Number(default), help, short: "" }
     }
 
     /// A time with its default and largest value, both in `unit`.
     pub(super) const fn time(name: &'static str, unit: TimeUnit, default: u64, max: u64, help: &'static str) -> Self {
         let kind = OptionKind::Time { unit, min: 0, max: max * unit.nanos() };
-        OptionSpec { name, kind, default: Preset::Time(default * unit.nanos()), help }
+        OptionSpec { name, kind, default: Preset::Time(default * unit.nanos()), help, short: "" }
     }
 
     /// An option of the program that has no model.
     pub(super) const fn not_modelled(name: &'static str, why: &'static str) -> Self {
-        OptionSpec { name, kind: OptionKind::NotModelled(why), default: Preset::Unset, help: "not modelled" }
+        OptionSpec { name, kind: OptionKind::NotModelled(why), default: Preset::Unset, help: "not modelled", short: "" }
+    }
+
+    /// The same option, which the program also takes under this short name.
+    pub(super) const fn short(self, short: &'static str) -> Self {
+        OptionSpec { short, ..self }
+    }
+
+    /// Whether `key` is its long or its short name.
+    #[must_use]
+    pub fn is_called(&self, key: &str) -> bool {
+        self.name == key || (!self.short.is_empty() && self.short == key)
     }
 
     /// The same option with another default.
@@ -332,7 +345,7 @@ impl<'a> Settings<'a> {
 
 /// The table's line for a key.
 fn spec_of(entry: &'static Entry, key: &str) -> Result<&'static OptionSpec, BuildError> {
-    let spec = entry.options.iter().find(|spec| spec.name == key).ok_or_else(|| {
+    let spec = entry.options.iter().find(|spec| spec.is_called(key)).ok_or_else(|| {
         let known = || entry.options.iter().filter(|spec| !matches!(spec.kind, OptionKind::NotModelled(_)));
         let names: Vec<&str> = known().map(|spec| spec.name).collect();
         BuildError::new(key, format!("{} has no option `{key}`", entry.id))

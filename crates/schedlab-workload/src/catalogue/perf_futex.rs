@@ -11,10 +11,10 @@ use crate::{ObjectId, ObjectSpec, Op, ProgramId, TaskKind, TaskSpec, Workload};
 
 /// The number of threads.
 pub(super) const THREADS: OptionSpec =
-    OptionSpec::number("threads", 0, 1, 100_000, "threads; default: one per CPU").default(Preset::PerCpu);
+    OptionSpec::number("threads", 0, 1, 100_000, "threads; default: one per CPU").default(Preset::PerCpu).short("t");
 /// Futexes that processes share.
 pub(super) const SHARED: OptionSpec =
-    OptionSpec::not_modelled("shared", "what finding the key of a shared futex costs has no model");
+    OptionSpec::not_modelled("shared", "what finding the key of a shared futex costs has no model").short("S");
 
 /// Register of main with a child's id.
 const CHILD: u8 = 0;

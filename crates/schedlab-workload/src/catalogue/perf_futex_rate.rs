@@ -15,6 +15,7 @@ const RUNTIME: OptionSpec = OptionSpec {
     kind: super::OptionKind::Time { unit: TimeUnit::Seconds, min: 1, max: 1_000_000_000_000_000 },
     default: Preset::Time(10_000_000_000),
     help: "how long the threads work",
+    short: "r",
 };
 
 pub(super) const HASH: Entry = Entry {
@@ -43,7 +44,7 @@ pub(super) const HASH: Entry = Entry {
     options: &[
         THREADS,
         RUNTIME,
-        OptionSpec::number("futexes", 1024, 1, 1 << 16, "futexes of each thread"),
+        OptionSpec::number("futexes", 1024, 1, 1 << 16, "futexes of each thread").short("f"),
         OptionSpec::number(
             "buckets",
             0,
@@ -53,7 +54,7 @@ pub(super) const HASH: Entry = Entry {
         )
         .default(Preset::Unset),
         SHARED,
-        OptionSpec::not_modelled("mlockall", "no memory of a task is ever paged out"),
+        OptionSpec::not_modelled("mlockall", "no memory of a task is ever paged out").short("m"),
     ],
     metrics: &[RATE],
     ends: Ends::Always,
@@ -84,7 +85,7 @@ pub(super) const LOCK_PI: Entry = Entry {
             "Threads look at the clock to see whether their time is up, where perf reads a flag that main sets.",
         ],
     },
-    options: &[THREADS, RUNTIME, OptionSpec::flag("multi", "a lock for each thread"), SHARED],
+    options: &[THREADS, RUNTIME, OptionSpec::flag("multi", "a lock for each thread").short("M"), SHARED],
     metrics: &[RATE],
     ends: Ends::Always,
     build: lock_pi,

@@ -24,8 +24,8 @@ pub(super) const ENTRY: Entry = Entry {
         simplified: &["The program's own instructions between two system calls take no time."],
     },
     options: &[
-        OptionSpec::number("loop", 1_000_000, 1, 1_000_000_000, "round trips"),
-        OptionSpec::flag("threaded", "threads instead of processes"),
+        OptionSpec::number("loop", 1_000_000, 1, 1_000_000_000, "round trips").short("l"),
+        OptionSpec::flag("threaded", "threads instead of processes").short("T"),
     ],
     metrics: &[USECS_PER_OP, TOTAL_TIME],
     ends: Ends::Always,

@@ -32,8 +32,8 @@ pub(super) const ENTRY: Entry = Entry {
         ],
     },
     options: &[
-        OptionSpec::number("loop", 1_000_000, 1, 1_000_000_000, "calls"),
-        OptionSpec::flag("sync-mode", "wake the other side on the same CPU (6.6 and later)"),
+        OptionSpec::number("loop", 1_000_000, 1, 1_000_000_000, "calls").short("l"),
+        OptionSpec::flag("sync-mode", "wake the other side on the same CPU (6.6 and later)").short("s"),
     ],
     metrics: &[USECS_PER_OP, TOTAL_TIME],
     ends: Ends::Always,

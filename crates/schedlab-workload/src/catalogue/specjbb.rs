@@ -66,6 +66,7 @@ pub(super) const ENTRY: Entry = Entry {
             kind: OptionKind::Time { unit: TimeUnit::Microseconds, min: 1_000, max: 10 * SEC },
             default: Preset::Time(700_000),
             help: "CPU time of a request, all tiers, on average",
+            short: "",
         },
         OptionSpec::number("workers", 0, 1, 10_000, "threads of each tier").default(Preset::PerCpu),
         limit::TIME,

@@ -18,7 +18,7 @@ const CPU_RATE: MetricSpec = MetricSpec::cpu_rate(
 pub(super) const METRICS: &[MetricSpec] = &[RATE, CPU_RATE];
 /// The options of every stressor but its number of workers.
 pub(super) const TIMEOUT: OptionSpec =
-    OptionSpec::time("timeout", TimeUnit::Seconds, 0, 1_000_000, "end after this time; 0 = endless");
+    OptionSpec::time("timeout", TimeUnit::Seconds, 0, 1_000_000, "end after this time; 0 = endless").short("t");
 /// The options that end a stressor.
 pub(super) const ENDS: super::Ends = super::Ends::With(&["timeout"]);
 

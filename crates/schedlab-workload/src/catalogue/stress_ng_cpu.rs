@@ -41,8 +41,8 @@ pub(super) const ENTRY: Entry = Entry {
         ],
     },
     options: &[
-        OptionSpec::number("cpu", 0, 0, 100_000, "workers; 0 = one per CPU"),
-        OptionSpec::number("cpu-load", 100, 0, 100, "percent of a CPU; 0 sleeps"),
+        OptionSpec::number("cpu", 0, 0, 100_000, "workers; 0 = one per CPU").short("c"),
+        OptionSpec::number("cpu-load", 100, 0, 100, "percent of a CPU; 0 sleeps").short("l"),
         OptionSpec::number("cpu-load-slice", -64, -5_000, 5_000, "busy slice: ms; 0 = random; below 0: bogo ops"),
         OptionSpec::number(
             "cpu-ops",
@@ -51,7 +51,7 @@ pub(super) const ENTRY: Entry = Entry {
             1_000_000_000_000,
             "end each worker after its share of so many bogo ops; 0 = endless",
         ),
-        OptionSpec::time("timeout", TimeUnit::Seconds, 0, 1_000_000, "end after this time; 0 = endless"),
+        OptionSpec::time("timeout", TimeUnit::Seconds, 0, 1_000_000, "end after this time; 0 = endless").short("t"),
         OptionSpec::not_modelled("cpu-method", "all methods are the same bogo ops here: their rates are normalised"),
     ],
     metrics: stress_ng::METRICS,

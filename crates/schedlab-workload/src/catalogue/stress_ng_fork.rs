@@ -46,7 +46,7 @@ pub(super) const ENTRY: Entry = Entry {
         ],
     },
     options: &[
-        stress_ng::workers("fork"),
+        stress_ng::workers("fork").short("f"),
         OptionSpec::number("fork-max", 1, 1, 16_000, "children of a worker at a time"),
         OptionSpec::not_modelled("fork-vm", "memory advice has no model"),
         stress_ng::TIMEOUT,

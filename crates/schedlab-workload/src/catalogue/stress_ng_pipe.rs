@@ -31,7 +31,7 @@ pub(super) const ENTRY: Entry = Entry {
         ],
     },
     options: &[
-        stress_ng::workers("pipe"),
+        stress_ng::workers("pipe").short("p"),
         OptionSpec::number("pipe-data-size", 512, 8, 4096, "bytes of a message"),
         OptionSpec::number("pipe-size", 65_536, 4096, 1_048_576, "bytes of the pipe, a power of two"),
         stress_ng::TIMEOUT,

@@ -49,7 +49,7 @@ pub(super) const ENTRY: Entry = Entry {
         ],
     },
     options: &[
-        stress_ng::workers("sock"),
+        stress_ng::workers("sock").short("S"),
         stress_ng::TIMEOUT,
         OptionSpec::not_modelled("sock-domain", "it is always ipv4"),
         OptionSpec::not_modelled("sock-type", "it is always stream"),

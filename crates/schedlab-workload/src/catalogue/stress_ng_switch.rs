@@ -30,12 +30,13 @@ pub(super) const ENTRY: Entry = Entry {
         ],
     },
     options: &[
-        stress_ng::workers("switch"),
+        stress_ng::workers("switch").short("s"),
         OptionSpec {
             name: "switch-freq",
             kind: OptionKind::Number { min: 0, max: 1_000_000_000 },
             default: Preset::Number(0),
             help: "writes per second; 0 = as fast as possible",
+            short: "",
         },
         OptionSpec::not_modelled("switch-method", "message queues and System V semaphores have no model; it is pipe"),
         stress_ng::TIMEOUT,

@@ -53,13 +53,14 @@ pub(super) const ENTRY: Entry = Entry {
         ],
     },
     options: &[
-        stress_ng::workers("vm"),
+        stress_ng::workers("vm").short("m"),
         OptionSpec::number("vm-bytes", 256 << 20, 1 << 20, 1 << 34, "bytes of all workers together, in whole MiB each"),
         OptionSpec {
             name: "vm-method",
             kind: OptionKind::Choice(&["write64", "read64", "zero-one", "incdec"]),
             default: Preset::Word("write64"),
             help: "what is done to the memory; the program's own default, all, takes its 35 methods in turn",
+            short: "",
         },
         OptionSpec::flag("vm-keep", "maps once and goes on with the same memory"),
         OptionSpec::flag("vm-populate", "mmap itself allocates and clears the pages"),
@@ -68,6 +69,7 @@ pub(super) const ENTRY: Entry = Entry {
             kind: OptionKind::Time { unit: TimeUnit::Seconds, min: SEC, max: 1_000_000 * SEC },
             default: Preset::Unset,
             help: "sleep before each munmap",
+            short: "",
         },
         stress_ng::TIMEOUT,
         OptionSpec::not_modelled("vm-locked", "locked memory has no model"),

@@ -13,7 +13,7 @@ const OPS: MetricSpec = MetricSpec::rate("ops_per_second", "blocks per second, a
 const MIB: MetricSpec = MetricSpec::rate("mib_per_second", "MiB written or read per second, all threads");
 
 const fn word(name: &'static str, words: &'static [&'static str], help: &'static str) -> OptionSpec {
-    OptionSpec { name, kind: OptionKind::Choice(words), default: Preset::Word(words[0]), help }
+    OptionSpec { name, kind: OptionKind::Choice(words), default: Preset::Word(words[0]), help, short: "" }
 }
 
 pub(super) const ENTRY: Entry = Entry {

@@ -41,7 +41,7 @@ const SPAWN_BASELINE: u64 = 126;
 const SYSCALL_BASELINE: u64 = 15_000;
 const PIPE_BASELINE: u64 = 12_440;
 pub(super) const OPTIONS: &[OptionSpec] =
-    &[OptionSpec::number("copies", 1, 1, 100_000, "copies of the program at a time"), limit::TIME];
+    &[OptionSpec::number("copies", 1, 1, 100_000, "copies of the program at a time").short("c"), limit::TIME];
 
 pub(super) const EXECL: Entry = Entry {
     id: "unixbench-execl",

@@ -54,7 +54,7 @@ pub(super) const ENTRY: Entry = Entry {
             64,
             "copies of tst.sh that multi.sh runs at a time: shell1, shell8, shell16",
         ),
-        OptionSpec::number("copies", 1, 1, 10_000, "copies of the program at a time"),
+        OptionSpec::number("copies", 1, 1, 10_000, "copies of the program at a time").short("c"),
         limit::TIME,
     ],
     metrics: &[RATE, INDEX],
