@@ -1,6 +1,7 @@
 """Installs the Debian packages that tests use where it may, and lists the missing ones where it may not.
 
-Tests that lack one say so and are counted as skipped, so a missing package is never a failure by itself.
+Tests that lack one say so and are counted as skipped. Only those of rt-app's files fail, unless SCHEDLAB_WITHOUT=rt-app
+leaves them out.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ NEEDS = [
     ),
     Need("valgrind", "/usr/bin/valgrind", "whether a change makes the engine execute more instructions", "test bench"),
     Need("rt-tests", "/usr/bin/hackbench", "that the real hackbench and cyclictest run on the arms with real kernels"),
+    Need("stress-ng", "/usr/bin/stress-ng", "that the real stressors run on the arms with real kernels"),
     Need("trace-cmd", "/usr/bin/trace-cmd", "that trace-cmd reads our trace.dat"),
     Need("chromium", "/usr/bin/chromium", "that a browser lays out the page at three widths without complaint"),
     Need("chromium-driver", "/usr/bin/chromedriver", "the same: it is what the tests drive the browser with"),

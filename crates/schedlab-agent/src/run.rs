@@ -9,7 +9,7 @@ use rustix::event::{poll, PollFd, PollFlags};
 use rustix::thread::futex::{self, Flags};
 use schedlab_model::{Nanos, MSEC, SEC};
 use schedlab_spec::RunSpec;
-use schedlab_workload::{ObjectSpec, Op};
+use schedlab_workload::{ObjectSpec, Op, Workload};
 
 use crate::burn::Speed;
 use crate::clock;
@@ -43,7 +43,7 @@ pub fn run(spec: &RunSpec, real: Vec<Option<RealProgram>>, settings: &Settings) 
         return Err(AgentError::cannot(what, "sysctl kernel.sched_autogroup_enabled=1"));
     }
     refuse_latency_nice(spec)?;
-    refuse_kernel_sections(spec)?;
+    refuse_kernel_sections(&own_workloads(spec, &real))?;
     refuse_cpusets(spec)?;
     refuse_hotplug(spec)?;
     inherited::reset()?;
@@ -110,28 +110,33 @@ fn refuse_hotplug(spec: &RunSpec) -> Result<()> {
     Err(AgentError::cannot(what, "leave hotplug out, or run the variant on the simulator"))
 }
 
+/// The workloads whose tasks the agent runs itself.
+fn own_workloads<'a>(spec: &'a RunSpec, real: &[Option<RealProgram>]) -> Vec<&'a Workload> {
+    spec.workloads.iter().zip(real).filter(|(_, real)| real.is_none()).map(|(workload, _)| workload).collect()
+}
+
 /// Refuses steps whose effect in the kernel a program cannot bring about.
-fn refuse_kernel_sections(spec: &RunSpec) -> Result<()> {
+fn refuse_kernel_sections(own: &[&Workload]) -> Result<()> {
     let extends = |object: &ObjectSpec| matches!(object, ObjectSpec::SpinLock(lock) if lock.slice_extension);
-    if spec.workloads.iter().any(|workload| workload.objects.iter().any(extends)) {
+    if own.iter().any(|workload| workload.objects.iter().any(extends)) {
         let what = "slice-extension exists only in the simulator".to_owned();
         return Err(AgentError::cannot(what, "run the scenario on the simulator"));
     }
     let here = |op: &Op| matches!(op, Op::PostHere(_));
-    if spec.workloads.iter().flat_map(|w| &w.programs).any(|program| program.ops.iter().any(here)) {
+    if own.iter().flat_map(|w| &w.programs).any(|program| program.ops.iter().any(here)) {
         let what = "sync-mode: a program cannot ask for WF_CURRENT_CPU with a futex".to_owned();
         return Err(AgentError::cannot(what, "leave sync-mode out, or run the real program (driver = \"program\")"));
     }
     let simulated = |op: &Op| matches!(op, Op::Call | Op::Section { .. });
-    let mut programs = spec.workloads.iter().flat_map(|w| &w.programs);
+    let mut programs = own.iter().flat_map(|w| &w.programs);
     match programs.find(|program| program.ops.iter().any(simulated)) {
         Some(program) => {
             let what = format!("task {}: call exists only in the simulator", program.name);
             Err(AgentError::cannot(what, "run the scenario on the simulator"))
         }
         None => {
-            stream::check(spec.workloads.iter().flat_map(|w| &w.programs))?;
-            memory_work::check(spec.workloads.iter().flat_map(|w| &w.programs))
+            stream::check(own.iter().flat_map(|w| &w.programs))?;
+            memory_work::check(own.iter().flat_map(|w| &w.programs))
         }
     }
 }
@@ -143,8 +148,8 @@ fn autogroup_is_on() -> bool {
 /// Limits the exit latency of idle states as cyclictest does: the request is in force while the file is open.
 fn limit_idle_latency(spec: &RunSpec, real: &[Option<RealProgram>]) -> (Option<File>, Option<String>) {
     const FILE: &str = "/dev/cpu_dma_latency";
-    let own = spec.workloads.iter().zip(real).filter(|(_, real)| real.is_none());
-    let Some(limit) = own.filter_map(|(workload, _)| workload.idle_latency_limit).min() else { return (None, None) };
+    let own = own_workloads(spec, real);
+    let Some(limit) = own.iter().filter_map(|workload| workload.idle_latency_limit).min() else { return (None, None) };
     let microseconds = i32::try_from(limit / 1000).unwrap_or(i32::MAX);
     let held = File::options().write(true).open(FILE).and_then(|mut file| {
         file.write_all(&microseconds.to_ne_bytes())?;

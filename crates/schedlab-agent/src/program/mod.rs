@@ -223,16 +223,13 @@ fn arguments(program: &Program) -> Result<Vec<String>> {
             (_, OptionValue::Float(number)) => option(key, number.to_string()),
         }
     }
-    match program.id {
-        "cyclictest" => {
-            // --histogram sets the distance to 0, which must not happen unless the scenario has a histogram.
-            let histogram = given("histogram").is_some_and(|value| *value != OptionValue::Int(0));
-            if given("distance").is_none() {
-                option("distance", if histogram { "0" } else { "500" }.into());
-            }
-            option("histogram", HISTOGRAM_BUCKETS.to_string());
+    if program.id == "cyclictest" {
+        // --histogram sets the distance to 0, which must not happen unless the scenario has a histogram.
+        let histogram = given("histogram").is_some_and(|value| *value != OptionValue::Int(0));
+        if given("distance").is_none() {
+            option("distance", if histogram { "0" } else { "500" }.into());
         }
-        _ => {}
+        option("histogram", HISTOGRAM_BUCKETS.to_string());
     }
     if let Some(stressor) = stressor_of(program.id) {
         // The number of workers selects the stressor, and the default of a choice may be another one in the program.

@@ -7,6 +7,7 @@ mod sync;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
+use std::mem::{discriminant, Discriminant};
 
 use schedlab_model::{stream, Nanos, Stream};
 use schedlab_workload::{Amount, MemoryWork, MetricKind, ObjectSpec, Op, TimerMode, Workload};
@@ -55,6 +56,23 @@ pub struct Outcome {
     pub streamed: u64,
     /// Registers of other tasks that were set, and to what.
     pub peer_registers: Vec<(u8, i64)>,
+    /// Operations that were completed, by kind.
+    completed: Vec<(Discriminant<Op>, u64)>,
+}
+
+impl Outcome {
+    /// How many operations of the kind of this one were completed; one that blocks is when its task goes on.
+    pub fn completed(&self, like: Op) -> u64 {
+        self.completed.iter().find(|(kind, _)| *kind == discriminant(&like)).map_or(0, |(_, count)| *count)
+    }
+
+    fn complete(&mut self, op: &Op) {
+        let kind = discriminant(op);
+        match self.completed.iter_mut().find(|(known, _)| *known == kind) {
+            Some((_, count)) => *count += 1,
+            None => self.completed.push((kind, 1)),
+        }
+    }
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -146,6 +164,7 @@ impl<'w> Machine<'w> {
                 faults: 0,
                 streamed: 0,
                 peer_registers: Vec::new(),
+                completed: Vec::new(),
             },
         };
         for spec in &workload.tasks {
@@ -257,7 +276,11 @@ impl<'w> Machine<'w> {
             if op == Op::Finish {
                 return Some(End::Finished);
             }
-            match self.step(id, op) {
+            let flow = self.step(id, op);
+            if !matches!(flow, Flow::Block(_)) {
+                self.out.complete(&op);
+            }
+            match flow {
                 Flow::Next => self.tasks[id].pc += 1,
                 Flow::To(label) => self.tasks[id].pc = label as usize,
                 Flow::After(delay) => {
