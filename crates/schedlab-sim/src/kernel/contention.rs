@@ -6,8 +6,14 @@ use schedlab_trace::{Kind, Lock, Sink};
 
 use super::lines::GroupLines;
 use super::state::Kernel;
-use crate::machine::{touched, Machine, Stall};
+use crate::machine::{touched, Arrival, Machine, Stall};
 use crate::run::Run;
+
+/// CPU `cpu` gets to a lock when it has spent what it has incurred.
+#[inline]
+pub fn arrival(run: &Run<impl Sink>, machine: &Machine, cpu: CpuId) -> Arrival {
+    Arrival { now: run.now, at: run.now + machine.sending_delay(cpu) }
+}
 
 /// Emits the wait of a CPU for a lock, if it waited.
 #[inline(always)]
@@ -54,9 +60,10 @@ pub fn lock_runqueue<S: Sink>(
     let mut wait = 0;
     if machine.has_locks() {
         // The cost of the wakeup has been charged: the lock was taken before its second part.
-        let at = (run.now + machine.sending_delay(this)).saturating_sub(machine.enqueue_time);
-        wait =
-            rq.lock.take_polling(at.max(run.now), machine.enqueue_time + lines, || machine.slows_holder(this, &before));
+        let Arrival { now, at } = arrival(run, machine, this);
+        let arrival = Arrival { now, at: at.saturating_sub(machine.enqueue_time).max(now) };
+        let slowed = || machine.slows_holder(this, &before);
+        wait = rq.lock.take_polling(arrival, machine.enqueue_time + lines, slowed);
     }
     machine.charge_stall(this, wait + lines);
     lock_waited(run, kernel, this, Lock::Runqueue, wait);
@@ -70,7 +77,7 @@ pub fn lock_own_runqueue<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kerne
     let lines = groups.unwrap_or(0) + machine.write_lines(cpu, &mut rq.lines, touched::RUNQUEUE);
     let mut wait = 0;
     if machine.has_locks() {
-        let at = run.now + machine.sending_delay(cpu);
+        let at = arrival(run, machine, cpu);
         wait = rq.lock.take_polling(at, machine.switch_time + lines, || machine.slows_holder(cpu, &before));
     }
     machine.charge_stall(cpu, wait + lines);
@@ -88,7 +95,7 @@ pub fn lock_tasklist<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &
     let lines = machine.write_lines(cpu, &mut tasklist.lines, touched::TASKLIST);
     let mut wait = 0;
     if machine.has_locks() {
-        let at = run.now + machine.sending_delay(cpu);
+        let at = arrival(run, machine, cpu);
         wait = tasklist.lock.take_polling(at, lines + machine.atomic_time, || machine.slows_holder(cpu, &before));
     }
     machine.charge_stall(cpu, wait + lines);
@@ -124,7 +131,7 @@ pub fn touch_moved<S: Sink>(
     lines += machine.write_lines(this, &mut rq.lines, touched::RUNQUEUE);
     let mut wait = 0;
     if machine.has_locks() {
-        let at = run.now + machine.sending_delay(this);
+        let at = arrival(run, machine, this);
         wait = rq.lock.take_polling(at, lines, || machine.slows_holder(this, &before));
     }
     machine.charge_stall(this, wait + lines);
@@ -144,14 +151,13 @@ pub fn charge_group_loads<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kern
 fn charge_recorded_loads<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, this: CpuId) {
     let Kernel { sched, group_lines, .. } = kernel;
     let Some(accesses) = sched.fair.group_loads().drain() else { return };
-    let at = run.now + machine.sending_delay(this);
-    let mut stall = Stall::default();
+    let mut stall = Stall::new(arrival(run, machine, this));
     for access in accesses {
         let Some(GroupLines { load_avg, .. }) = group_lines.get_mut(access.group.index()) else { continue };
         if access.write {
-            stall.atomic(machine, this, load_avg, at, touched::GROUP_LOAD);
+            stall.atomic(machine, this, load_avg, touched::GROUP_LOAD);
         } else {
-            stall.read(machine, this, load_avg, at, touched::GROUP_LOAD);
+            stall.read(machine, this, load_avg, touched::GROUP_LOAD);
         }
     }
     machine.charge_stall(this, stall.whole());

@@ -15,7 +15,7 @@ pub struct TaskLines {
 }
 
 /// The lines and the lock of a CPU's runqueue.
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Clone, Default, Debug)]
 pub struct RunqueueLines {
     pub lines: Lines,
     pub wakelist: Lines,
@@ -54,7 +54,7 @@ impl Buffers {
 }
 
 /// The list of all tasks, and the lock that everybody needs to change it.
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Clone, Default, Debug)]
 pub struct Tasklist {
     pub lines: Lines,
     pub lock: Lock,

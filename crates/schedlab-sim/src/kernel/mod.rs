@@ -51,7 +51,7 @@ mod warmth;
 
 pub use admission::refused;
 pub use bandwidth::{arm_bandwidth, on_bandwidth, resume_user_mode_work};
-pub use contention::{lock_tasklist, lock_waited};
+pub use contention::{arrival, lock_tasklist, lock_waited};
 pub use cpuset::attach_current;
 pub use entry::{irqentry_exit, irqs_disabled, local_irq_disable, local_irq_enable};
 pub use exec::{begin_new_exec, sched_exec};

@@ -3,7 +3,7 @@
 use schedlab_model::{CpuId, Nanos};
 
 use super::lines::Lines;
-use super::lock::Lock;
+use super::lock::{Arrival, Lock};
 use super::state::Machine;
 
 /// A line that CPUs change by atomic operations: only one CPU at a time gets it.
@@ -14,30 +14,41 @@ pub struct Changed {
 }
 
 /// Time for lines, and for locks that others hold.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub struct Stall {
+    began: Arrival,
     pub lines: Nanos,
     pub waits: Nanos,
 }
 
 impl Stall {
-    /// An atomic operation of a CPU whose stall began at `at`: the line is handed from CPU to CPU, one after the other.
-    pub fn atomic(&mut self, machine: &mut Machine, cpu: CpuId, changed: &mut Changed, at: Nanos, count: u32) {
+    /// A CPU that has not waited for anything since `began`.
+    pub fn new(began: Arrival) -> Stall {
+        Stall { began, lines: 0, waits: 0 }
+    }
+
+    /// An atomic operation: the line is handed from CPU to CPU, one after the other.
+    pub fn atomic(&mut self, machine: &mut Machine, cpu: CpuId, changed: &mut Changed, count: u32) {
         let lines = machine.write_lines(cpu, &mut changed.lines, count);
         if lines > 0 && machine.has_locks() {
-            self.waits += changed.turn.take(at + self.whole(), lines);
+            self.waits += changed.turn.take(self.over(), lines);
         }
         self.lines += lines;
     }
 
     /// A read of such a line. It waits until the CPU that owns the line has changed it, but delays no other CPU, as
     /// several CPUs can hold copies.
-    pub fn read(&mut self, machine: &mut Machine, cpu: CpuId, changed: &mut Changed, at: Nanos, count: u32) {
+    pub fn read(&mut self, machine: &mut Machine, cpu: CpuId, changed: &mut Changed, count: u32) {
         let lines = machine.read_lines(cpu, &mut changed.lines, count);
         if lines > 0 && machine.has_locks() {
-            self.waits += changed.turn.free_after(at + self.whole());
+            self.waits += changed.turn.free_after(self.over().at);
         }
         self.lines += lines;
+    }
+
+    /// When the CPU has waited for all of it.
+    pub fn over(&self) -> Arrival {
+        self.began.after(self.whole())
     }
 
     /// All of it.

@@ -31,6 +31,6 @@ pub use cost::{CostTables, Dice};
 pub use cpu::{Activity, CpuTime};
 pub use exits::{Exit, Exits, EXITS};
 pub use lines::Lines;
-pub use lock::Lock;
+pub use lock::{Arrival, Lock};
 pub use segment::{Mode, Segment, NS, WORK_SHIFT};
 pub use state::Machine;

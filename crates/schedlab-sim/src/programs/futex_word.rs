@@ -30,7 +30,7 @@ impl<S: Sink> Running<'_, '_, S> {
     pub fn futex_mismatch(&mut self, word: Word) -> Next {
         let dice = &mut self.kernel.tasks[self.task.index()].dice;
         let futex = self.machine.costs.futex_wake.draw(dice);
-        let stall = if self.machine.shares() { touch_bucket(self, word, futex, Stall::default()) } else { 0 };
+        let stall = if self.machine.shares() { touch_bucket(self, word, futex, Stall::new(self.arrival())) } else { 0 };
         self.measured_call(Call::FutexWake, futex + stall)
     }
 
@@ -45,18 +45,17 @@ impl<S: Sink> Running<'_, '_, S> {
 
 /// FUTEX_WAIT or FUTEX_WAKE touches the word and then the bucket: how much work that adds to the call.
 fn touch_futex<S: Sink>(x: &mut Running<S>, word: Word, work: Nanos) -> Nanos {
-    let (cpu, at) = (x.cpu, x.local_time());
+    let (cpu, mut stall) = (x.cpu, Stall::new(x.arrival()));
     let machine = &mut *x.machine;
     let Some(shared) = x.programs.word(word) else { return 0 };
-    let mut stall = Stall::default();
-    stall.atomic(machine, cpu, &mut shared.atomic, at, touched::FUTEX_WORD);
+    stall.atomic(machine, cpu, &mut shared.atomic, touched::FUTEX_WORD);
     lock_waited(x.run, x.kernel, cpu, LockKind::Line, stall.waits);
     touch_bucket(x, word, work, stall)
 }
 
 /// A futex call of that much work touches the bucket under its lock, after `stall`: how much work both add to the call.
 fn touch_bucket<S: Sink>(x: &mut Running<S>, word: Word, work: Nanos, stall: Stall) -> Nanos {
-    let (cpu, at) = (x.cpu, x.local_time());
+    let cpu = x.cpu;
     let machine = &mut *x.machine;
     let Some(shared) = x.programs.word(word) else { return 0 };
     let before = shared.locked;
@@ -64,7 +63,7 @@ fn touch_bucket<S: Sink>(x: &mut Running<S>, word: Word, work: Nanos, stall: Sta
     let mut wait = 0;
     if machine.has_locks() {
         let hold = locked + machine.wall_of(cpu, work);
-        wait = shared.lock.take_polling(at + stall.whole(), hold, || machine.slows_holder(cpu, &before));
+        wait = shared.lock.take_polling(stall.over(), hold, || machine.slows_holder(cpu, &before));
     }
     lock_waited(x.run, x.kernel, cpu, LockKind::Futex, wait);
     x.machine.stall(cpu, stall.whole() + locked + wait)
@@ -72,13 +71,11 @@ fn touch_bucket<S: Sink>(x: &mut Running<S>, word: Word, work: Nanos, stall: Sta
 
 /// An atomic operation in user mode on a futex word.
 fn touch_word<S: Sink>(x: &mut Running<S>, word: Word) {
-    let (cpu, at) = (x.cpu, x.local_time());
+    let (cpu, mut stall) = (x.cpu, Stall::new(x.arrival()));
     let machine = &mut *x.machine;
     let Some(shared) = x.programs.word(word) else { return };
-    let mut stall = Stall::default();
-    stall.atomic(machine, cpu, &mut shared.atomic, at, touched::FUTEX_WORD);
+    stall.atomic(machine, cpu, &mut shared.atomic, touched::FUTEX_WORD);
     lock_waited(x.run, x.kernel, cpu, LockKind::Line, stall.waits);
-    let wall = stall.lines + stall.waits;
-    let work = x.machine.stall(cpu, wall);
+    let work = x.machine.stall(cpu, stall.whole());
     x.position().carry += work << WORK_SHIFT;
 }

@@ -8,8 +8,8 @@ use super::objects::Object;
 use super::position::{Next, Position, AMOUNT_MAX};
 use super::state::Programs;
 use crate::error::SimError;
-use crate::kernel::{self, Handle, Kernel, Task};
-use crate::machine::{Machine, Mode, Segment, WORK_SHIFT};
+use crate::kernel::{self, arrival, Handle, Kernel, Task};
+use crate::machine::{Arrival, Machine, Mode, Segment, WORK_SHIFT};
 use crate::run::Run;
 
 /// What an operation of the running task gets.
@@ -111,7 +111,12 @@ impl<'r, S: Sink> Running<'_, 'r, S> {
 
     /// The time at which the CPU is through with the overhead that it has incurred at this instant.
     pub fn local_time(&self) -> Nanos {
-        self.run.now + self.machine.sending_delay(self.cpu)
+        self.arrival().at
+    }
+
+    /// The task gets to a lock when its CPU has spent what it has incurred.
+    pub fn arrival(&self) -> Arrival {
+        arrival(self.run, self.machine, self.cpu)
     }
 
     /// `try_to_wake_up` with WF_CURRENT_CPU (`wake_up_poll_on_current_cpu`, `complete_on_current_cpu`).

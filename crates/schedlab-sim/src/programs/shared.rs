@@ -13,7 +13,7 @@ use super::position::Step;
 use super::running::Running;
 use super::wait_queue_head::{READERS, WRITERS};
 use crate::kernel::{call_begins, lock_waited, Life, Wait};
-use crate::machine::{touched, Stall};
+use crate::machine::{touched, Arrival, Stall};
 
 /// A read or write begins: its segment of work. True: the interpreter stops, because the segment takes time or the task sleeps.
 #[inline(never)]
@@ -33,7 +33,7 @@ pub fn begin_shared_io<S: Sink>(x: &mut Running<S>, object: u32, bytes: u32, wri
     position.resumed = false;
     position.io_left = bytes;
     // The first half of the system call's cost is the way in.
-    let at = x.local_time() + x.machine.wall_of(x.cpu, syscall / 2);
+    let at = x.arrival().after(x.machine.wall_of(x.cpu, syscall / 2));
     let under_lock = if socket { 0 } else { call };
     let stall = touch_channel(x, object, write, at, under_lock);
     if !socket {
@@ -49,7 +49,7 @@ pub fn begin_shared_io<S: Sink>(x: &mut Running<S>, object: u32, bytes: u32, wri
 
 /// The call continues after it has slept: it takes its locks again.
 pub fn resume_shared_io<S: Sink>(x: &mut Running<S>, object: u32, write: bool) {
-    let at = x.local_time();
+    let at = x.arrival();
     let stall = touch_channel(x, object, write, at, 0);
     x.machine.charge_stall(x.cpu, stall);
 }
@@ -82,19 +82,19 @@ fn sleeps_for_mutex<S: Sink>(x: &mut Running<S>, object: u32) -> bool {
 }
 
 /// The lines and locks of a read or write that gets to them at `at` and does so much work under the lock.
-fn touch_channel<S: Sink>(x: &mut Running<S>, object: u32, write: bool, at: Nanos, work: Nanos) -> Nanos {
+fn touch_channel<S: Sink>(x: &mut Running<S>, object: u32, write: bool, at: Arrival, work: Nanos) -> Nanos {
     let cpu = x.cpu;
     let Object::Channel(channel) = &x.programs.objects[object as usize] else { return 0 };
     let (socket, writable, first) = (channel.is_socket(), channel.is_writable(), channel.first_writer());
     let threads = x.kernel.tasks[x.task.index()].thread;
     let (machine, shared) = (&mut *x.machine, &mut x.programs.shared[object as usize]);
-    let mut stall = Stall::default();
+    let mut stall = Stall::new(at);
     if threads {
-        stall.atomic(machine, cpu, &mut shared.files[usize::from(write)], at, touched::FILE);
+        stall.atomic(machine, cpu, &mut shared.files[usize::from(write)], touched::FILE);
     }
     let queues = stall.waits;
     if socket {
-        stall.atomic(machine, cpu, &mut shared.atomic, at, touched::SOCKET_MEMORY);
+        stall.atomic(machine, cpu, &mut shared.atomic, touched::SOCKET_MEMORY);
     }
     let queues = (queues, stall.waits - queues);
     if socket && write {
@@ -119,11 +119,10 @@ fn touch_channel<S: Sink>(x: &mut Running<S>, object: u32, write: bool, at: Nano
     if machine.has_locks() {
         // A spinlock of a socket is held for no more than the lines and one operation on them.
         let work = if socket { machine.atomic_time } else { machine.wall_of(cpu, work) };
-        let at = at + stall.waits + stall.lines;
-        wait = shared.lock.take_polling(at, locked + work, || machine.slows_holder(cpu, &before));
+        wait = shared.lock.take_polling(stall.over(), locked + work, || machine.slows_holder(cpu, &before));
     }
     let kind = if socket { LockKind::Socket } else { LockKind::Pipe };
     lock_waited(x.run, x.kernel, cpu, LockKind::Line, queues.0 + queues.1);
     lock_waited(x.run, x.kernel, cpu, kind, wait);
-    stall.lines + stall.waits + locked + wait
+    stall.whole() + locked + wait
 }

@@ -26,7 +26,7 @@ impl<S: Sink> Running<'_, '_, S> {
     /// The running task enters the queue (`prepare_to_wait`, `__pollwait`) or leaves it (`poll_freewait`).
     #[inline(never)]
     pub fn change_wait_queue(&mut self, queue: Queue) {
-        let (cpu, at, socket) = (self.cpu, self.local_time(), is_socket(self, queue));
+        let (cpu, at, socket) = (self.cpu, self.arrival(), is_socket(self, queue));
         let machine = &mut *self.machine;
         let Some(shared) = self.programs.shared.get_mut(queue.object as usize) else { return };
         let waiters = &mut shared.queues[queue.side];
@@ -42,7 +42,7 @@ impl<S: Sink> Running<'_, '_, S> {
 
     /// The running task wakes these tasks next, with the lock of their queue held.
     pub fn lock_wait_queue(&mut self, queue: Queue, tasks: &[TaskId]) {
-        let (cpu, at, socket) = (self.cpu, self.local_time(), is_socket(self, queue));
+        let (cpu, at, socket) = (self.cpu, self.arrival(), is_socket(self, queue));
         let pause = self.kernel.wait_queue_break;
         let each = match tasks {
             [] => 0,
@@ -55,7 +55,7 @@ impl<S: Sink> Running<'_, '_, S> {
         let lines = if socket { machine.write_lines(cpu, &mut waiters.lines, touched::SOCKET_WAITERS) } else { 0 };
         let mut wait = 0;
         if machine.has_locks() {
-            wait = waiters.take_to_walk(cpu, at + lines, tasks.len(), each, pause);
+            wait = waiters.take_to_walk(cpu, at.after(lines), tasks.len(), each, pause);
         }
         machine.charge_stall(cpu, wait + lines);
         lock_waited(self.run, self.kernel, cpu, LockKind::WaitQueue, wait);
