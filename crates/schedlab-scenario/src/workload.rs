@@ -152,8 +152,10 @@ fn from_catalogue(table: &Table, entry: &'static Entry, nr_cpus: usize) -> Resul
     let mut options: Vec<(String, OptionValue, Where)> = Vec::new();
     for (key, value) in table.entries() {
         if let Some(option) = option_of(key) {
-            if let Some((first, ..)) = options.iter().find(|(name, ..)| name == option.name) {
-                return Err(table.key_error(key, format!("{} gives {} again", quote(key), quote(first))));
+            let twice = table.entries().into_iter().find(|(other, _)| *other != key && option.is_called(other));
+            if let Some((other, _)) = twice {
+                let what = format!("{} and {} are the same option of {}", quote(key), quote(other), entry.id);
+                return Err(table.key_error(key, what).expected("one of the two"));
             }
             options.push((option.name.to_owned(), option_value(&value)?, place(&value)));
         } else if !common.contains(&key) {

@@ -1087,15 +1087,6 @@ fn an_end_is_reported_by_one_program_once() {
     }
 }
 
-#[test]
-fn every_program_is_on_the_page_of_workloads() {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guides/workloads.md");
-    let page = std::fs::read_to_string(page).unwrap();
-    for entry in catalogue::all() {
-        assert!(page.contains(&format!("`{}`", entry.id)), "docs/guides/workloads.md lacks {}", entry.id);
-    }
-}
-
 /// An option under its short name is the option: the same workload, or the same refusal.
 #[test]
 fn short_names_are_those_of_the_programs_and_mean_the_long_ones() {
