@@ -1,4 +1,4 @@
-//! What a simulated trace says about itself: the settings that `schedlab record` writes for a recorded one, in the same words.
+//! The header of a simulated trace: the settings that `schedlab record` writes for a recorded one, in the same form.
 
 use schedlab_metrics::Plan;
 use schedlab_policy::fair::GroupShares;

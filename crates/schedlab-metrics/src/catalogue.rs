@@ -14,7 +14,7 @@ pub struct SchedMetric {
     pub name: &'static str,
     /// Statistics judged by default; empty for a metric that is a single number.
     pub stats: &'static [&'static str],
-    /// Unit as shown.
+    /// The displayed unit.
     pub unit: Unit,
     /// Which direction is an improvement.
     pub better: Better,
@@ -37,7 +37,7 @@ pub(crate) enum Reducer {
     Mean(fn(&Totals) -> Option<f64>),
     /// CPU time in ns, shown as a share of the CPU time of all CPUs.
     CpuTime(fn(&Metrics) -> Nanos),
-    /// CPU time in ns; shown is the share of the time spent in tasks that it leaves; `None` if no task ran.
+    /// CPU time in ns, displayed as the remaining share of the time spent in tasks; `None` if no task ran.
     RestOfBusy(fn(&Metrics) -> Nanos),
 }
 

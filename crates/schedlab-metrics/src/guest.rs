@@ -37,7 +37,7 @@ pub struct GuestWakeups {
 pub struct GuestMetric {
     /// Its name behind the guest's.
     pub name: &'static str,
-    /// Unit as shown.
+    /// The displayed unit.
     pub unit: Unit,
     /// Which direction is an improvement.
     pub better: Better,

@@ -1,4 +1,4 @@
-//! The result of the reduction: plain numbers in the units that are shown, and their JSON.
+//! The result of the reduction: plain numbers in the displayed units, and their JSON.
 
 use schedlab_model::{Nanos, Pid};
 use schedlab_workload::{OfTasks, Unit};
@@ -252,7 +252,7 @@ fn tasks(metrics: &Metrics) -> Vec<TaskReport> {
     single.chain(ended).collect()
 }
 
-/// Raw units in one shown unit.
+/// Raw units in one displayed unit.
 fn scale_of(unit: Unit) -> f64 {
     match unit {
         Unit::Microseconds => 1e3,

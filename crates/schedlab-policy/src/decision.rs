@@ -6,7 +6,7 @@ use crate::rt::policy::RtLimit;
 use crate::{Algorithm, Resched, Version};
 use schedlab_model::{CpuId, Nanos, TaskId};
 
-/// What kind of decision was taken.
+/// The kind of decision, and its outcome.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
     /// This task runs next.
@@ -43,7 +43,7 @@ pub enum Verdict {
     NoNewidle,
 }
 
-/// What CPU time is taken from.
+/// The source of CPU time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pool {
     /// A group's quota.
@@ -121,7 +121,7 @@ pub struct Decision {
     pub cpu: CpuId,
     /// By which class.
     pub class: Class,
-    /// Whose queue it was taken from.
+    /// The group on whose queue it was.
     pub queue: GroupId,
     /// The group whose entity stood for the task there, if the task's own queue is further down.
     pub by: Option<GroupId>,

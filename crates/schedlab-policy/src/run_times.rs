@@ -15,7 +15,7 @@ pub struct RunTime {
     pub vruntime: u64,
 }
 
-/// The run times since they were taken last, if they are recorded at all. `None`: a task
+/// The run times since they were last fetched, if they are recorded at all. `None`: a task
 /// changed its CPU then, and the driver reports the move between the run times around it.
 #[derive(Clone, Default, Debug)]
 pub struct RunTimes(Option<VecDeque<Option<RunTime>>>);

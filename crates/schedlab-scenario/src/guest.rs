@@ -266,7 +266,7 @@ impl<'a> Keys<'_, 'a> {
         Ok(platform)
     }
 
-    /// The kernel, and whether it asks which vCPUs are preempted.
+    /// The kernel, and whether its `vcpu_is_preempted` is in use.
     fn kernel(&self, host: &Host) -> Result<(KernelConfig, bool)> {
         let version: &'static Version =
             self.get("kernel").map_or(Ok(host.kernel.version), |value| version_of(&value))?;
@@ -423,7 +423,7 @@ fn events(value: &Value) -> Result<Vec<(Nanos, GuestAction)>> {
     Ok(events)
 }
 
-/// Sets the features of a table; whether the guest asks which vCPUs are preempted, if the table says so.
+/// Sets the features of a table. Returns VCPU_IS_PREEMPTED, if the table sets it.
 fn features(table: &Table, kernel: &mut KernelConfig) -> Result<Option<bool>> {
     let Some(value) = table.get("features") else { return Ok(None) };
     let features = value.table("a table such as { VCPU_IS_PREEMPTED = false }")?;

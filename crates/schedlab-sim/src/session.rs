@@ -1,4 +1,4 @@
-//! A run taken instant by instant, with the state of its scheduler to look at in between.
+//! A run that is advanced instant by instant; the state of its scheduler can be read in between.
 
 use std::sync::atomic::AtomicBool;
 
@@ -67,7 +67,7 @@ pub enum Detail {
     Queues,
 }
 
-/// A decision taken in the run.
+/// A decision of the run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Decided {
     /// The decision.

@@ -26,7 +26,7 @@ impl Default for Digest {
 }
 
 impl Digest {
-    /// How many events it has taken.
+    /// How many events it contains.
     #[must_use]
     pub fn events(&self) -> u64 {
         self.hashed + self.filled as u64

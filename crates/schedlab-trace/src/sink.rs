@@ -39,8 +39,8 @@ impl Sink for Discard {
     fn event(&mut self, _event: &Event) {}
 }
 
-/// Passes every event to both. Always inlined, as the sinks of every run are: the emitter knows the kind of
-/// event, so only the code for that kind remains of either sink.
+/// Passes every event to both. Always inlined, as the sinks of every run are: the kind of event is a constant in the
+/// emitter, so only the code for that kind remains of either sink.
 #[derive(Clone, Default, Debug)]
 pub struct Tee<A, B>(pub A, pub B);
 

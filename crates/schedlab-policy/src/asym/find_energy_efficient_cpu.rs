@@ -115,7 +115,7 @@ impl FairClass<'_> {
         let requested = |cpu: &CpuId| {
             let util = self.effective_cpu_util(*cpu, self.cpu_util(*cpu, task, dst, boost));
             let own = u64::from(self.core.topology.capacity(*cpu));
-            // schedutil asks for a quarter more than is used, and for everything while a real-time task runs.
+            // schedutil requests a quarter more than is used, and the maximum while a real-time task runs.
             let full = self.core.rqs[cpu.index()].rt_runs;
             if full {
                 own

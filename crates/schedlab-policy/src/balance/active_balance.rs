@@ -2,10 +2,10 @@
 //! (`need_active_balance`, `active_load_balance_cpu_stop`, kernel/sched/fair.c 5.2 to 7.2).
 //!
 //! If a periodic or newidle pass counts its imbalance in tasks (up to 5.11: in any unit), has moved none, and its domain has
-//! failed more than cache_nice_tries + 2 times, it asks the stopper of the busiest CPU to push one task to the pulling CPU.
+//! failed more than cache_nice_tries + 2 times, the stopper of the busiest CPU has to push one task to the pulling CPU.
 //! The stopper is not a task in this model: the pass requests a reschedule of that CPU, and the push happens before its
-//! pick. The pass also asks immediately if a single task runs on a CPU whose capacity the real-time class uses. So does a
-//! pass that found a task too big for its CPU. Not modelled: active balancing for asymmetric packing.
+//! pick. A pass also requests the push immediately if a single task runs on a CPU whose capacity the real-time class uses,
+//! or if it found a task too big for its CPU. Not modelled: active balancing for asymmetric packing.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
@@ -42,7 +42,7 @@ impl FairClass<'_> {
         moves
     }
 
-    /// After a pass that moved nothing: asks `src` for a push if active balancing is needed.
+    /// After a pass that moved nothing: requests a push from `src` if active balancing is needed.
     pub(super) fn ask_for_active_balance(&mut self, env: &Env, src: CpuId, moves: &mut Moves) -> Push {
         if !self.need_active_balance(env, src) {
             return Push::NotNeeded;

@@ -82,7 +82,8 @@ impl FairClass<'_> {
     }
 
     /// Finds a source and moves tasks, and searches again (`redo`) while all tasks found there are pinned. The flags of
-    /// the pass stay set between the searches, so a later search that finds no imbalance knows that the others did.
+    /// the pass stay set between the searches, so a later search that finds no imbalance still has the flags of the
+    /// earlier ones.
     fn run_pass(&mut self, env: &mut Env, moves: &mut Moves) -> End {
         loop {
             let Some(group) = self.sched_balance_find_src_group(env, moves) else { return End::Balanced };

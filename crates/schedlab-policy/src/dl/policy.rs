@@ -1,4 +1,4 @@
-//! What a task asks of the deadline class (`struct sched_attr`), and the fixed-point fractions that bandwidth is kept in.
+//! The parameters of a deadline task (`struct sched_attr`), and the fixed-point fractions in which bandwidth is stored.
 
 use schedlab_model::Nanos;
 

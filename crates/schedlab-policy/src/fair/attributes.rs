@@ -75,9 +75,9 @@ impl Fair {
         self.need_resched(cpu)
     }
 
-    /// `__sched_setscheduler` from one fair policy to another or the same, nice value and slice named together. Where tasks
-    /// may have their own slices, a call that names none is taken to change it: the task is requeued though it keeps all.
-    /// SCHED_IDLE is no `fair_policy()`: of its nice value and slice only the priority is taken, for the moment.
+    /// `__sched_setscheduler` from one fair policy to another or the same, which sets the nice value and the slice together.
+    /// On rows with custom slices, a call without a slice counts as a change of it: the task is requeued although nothing
+    /// changes. SCHED_IDLE is not a `fair_policy()`: its nice value sets only `prio`, and its slice has no effect.
     pub fn __sched_setscheduler(&mut self, task: TaskId, params: SchedParams, now: Nanos) -> Resched {
         let (id, se, custom) = (EntityId::of(task), self.entity(task), self.config.rules.slice == SliceSource::Custom);
         let (wanted, nice, idle) =

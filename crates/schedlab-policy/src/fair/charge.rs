@@ -1,4 +1,4 @@
-//! What time on the CPU means for one queue: vruntime, deadline and v0 (the middle of `update_curr`).
+//! The effect of time on the CPU on one queue: vruntime, deadline and v0 (the middle of `update_curr`).
 //!
 //! CFS: `v += delta * 1024 / w`, then min_vruntime. EEVDF: also a new deadline when the old one is reached.
 

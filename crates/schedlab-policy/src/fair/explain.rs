@@ -1,4 +1,4 @@
-//! Recording why a decision was made, if that is asked for.
+//! Records why a decision was made, on request.
 //!
 //! Every level of the hierarchy decides for itself and is recorded so: a pick is one record per level from the root
 //! down, the last of which names the task.
@@ -41,7 +41,7 @@ impl Queues {
         }
     }
 
-    /// Records a decision taken from queue `rq`.
+    /// Records a decision on queue `rq`.
     #[cold]
     pub fn explain(&mut self, rq: usize, now: Nanos, verdict: Verdict, reason: Reason) {
         self.explain_by(rq, now, verdict, EntityId::NIL, reason);

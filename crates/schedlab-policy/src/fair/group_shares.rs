@@ -1,4 +1,4 @@
-//! A group's weight as one of its control files takes it.
+//! A group's weight in the form of each control file.
 //!
 //! Shares at full resolution are 1024 times `cpu.shares`; `cpu.weight` w means `round(1024 w / 100)` of those, and
 //! `cpu.weight.nice` the weight of a task with that nice value.

@@ -1,4 +1,4 @@
-//! What competes on a queue, as checkers and reports see it: a task, or a group for all its tasks on that CPU.
+//! The members of a queue for checkers and reports: a task, or a group that represents all of its tasks on that CPU.
 
 use crate::group_id::GroupId;
 use schedlab_model::TaskId;

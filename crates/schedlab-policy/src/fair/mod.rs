@@ -1,7 +1,7 @@
 //! The fair class (`kernel/sched/fair.c`): CFS from 5.2 to 6.3, EEVDF from its first posting to 7.3, with task groups.
 //!
-//! Functions carry the kernel's names, and a file is named after the functions it holds. Four layers, each of which knows
-//! the ones below it:
+//! Functions have the kernel's names, and a file is named after the functions that it contains. There are four layers, each
+//! of which uses the ones below it:
 //!
 //! 1. [`CfsRq`] and the entities on it: what one queue decides by itself (`average`, `place_entity`, `pick_eevdf`,
 //!    `protect_slice`, `charge`, `reweight_entity`);

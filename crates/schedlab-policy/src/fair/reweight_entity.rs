@@ -141,8 +141,8 @@ impl CfsRq {
 }
 
 impl Entity {
-    /// Another weight to compete by for an entity off the queue, or taken off it: EEVDF rescales the saved lag, so that `w * vl`
-    /// stays; from 6.14 on a relative deadline likewise.
+    /// Sets the weight of an entity that is not on the queue, or has been removed from it: EEVDF rescales the saved lag so that
+    /// `w * vl` stays the same, and from 6.14 on a relative deadline likewise.
     pub(super) fn rescale(&mut self, config: &KernelConfig, load: LoadWeight) {
         let old = std::mem::replace(&mut self.h_load, load);
         if config.is_eevdf() {

@@ -1,4 +1,4 @@
-//! A CPU's queue as it is, for people ([`QueueView`]).
+//! A snapshot of a CPU's queue for explanations ([`QueueView`]).
 //!
 //! Numbers are the model's own, up to the last `update_curr`; nothing is charged by reading.
 

@@ -1,4 +1,4 @@
-//! The sums of a queue as it keeps them and recomputed from scratch, for checkers.
+//! The sums of a queue, both as maintained and recomputed from scratch, for checkers.
 
 use super::entity::Entity;
 use super::view::View;

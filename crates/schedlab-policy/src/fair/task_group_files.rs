@@ -1,4 +1,4 @@
-//! What writing a group's control files does (`cpu.weight`, `cpu.shares`, `cpu.idle`, `cgroup.procs`:
+//! The effects of writes to a group's control files (`cpu.weight`, `cpu.shares`, `cpu.idle`, `cgroup.procs`:
 //! `__sched_group_set_shares`, `sched_group_set_idle`, `sched_group_set_latency`, `sched_move_task`).
 //!
 //! An idle group has shares of 3, whatever was written before.

@@ -1,6 +1,6 @@
-//! Charging the running entity for the time it ran (`update_curr`), and what follows from it at once.
+//! Charges the running entity for the time that it ran (`update_curr`), and carries out the immediate consequences.
 //!
-//! EEVDF, except in the 2023 series, asks to reschedule if others wait: when the slice is used up, or when the protection
+//! EEVDF, except in the 2023 series, requests a reschedule if others wait: when the slice is used up, or when the protection
 //! of the running entity is over. The group's runtime is charged too.
 
 use super::charge::Ended;

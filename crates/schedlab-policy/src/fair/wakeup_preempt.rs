@@ -19,8 +19,8 @@ use crate::{FairPolicy, IdleRule, KernelConfig, Resched, WakeupRule};
 use schedlab_model::{CpuId, Nanos, TaskId};
 
 impl Fair {
-    /// `wakeup_preempt`: whether the task just queued on the CPU preempts the current one. `need_resched`: the caller
-    /// knows TIF_NEED_RESCHED to be set for another reason. An idle CPU always reschedules.
+    /// `wakeup_preempt`: whether the task just queued on the CPU preempts the current one. `need_resched`:
+    /// TIF_NEED_RESCHED is already set for another reason. An idle CPU always reschedules.
     #[inline]
     pub fn wakeup_preempt(
         &mut self,

@@ -140,7 +140,7 @@ fn update_tg_cfs_load(
         // Until the CPU is saturated, running and runnable are the same.
         se.load_sum.saturating_add(moved as u64).min(divider)
     } else {
-        // All that is left is taken to be equally runnable; leaving never adds.
+        // All remaining entities count as equally runnable; the sum never grows when one leaves.
         let each = group.avg.load_sum.checked_div(scale_load_down(group_weight)).unwrap_or(0);
         se.load_sum.min(each)
     };

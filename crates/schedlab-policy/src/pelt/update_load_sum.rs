@@ -112,7 +112,7 @@ impl SchedAvg {
         changed
     }
 
-    /// `update_irq_load_avg`: `running` ns of interrupts, scaled to capacity, are taken to lie just before `now`.
+    /// `update_irq_load_avg`: `running` ns of interrupts, scaled to capacity, count as just before `now`.
     pub fn update_irq_load_avg(&mut self, now: Nanos, running: Nanos, signals: &Signals) -> bool {
         let before = self.___update_load_sum(now.wrapping_sub(running), State::default(), signals);
         let within = self.___update_load_sum(now, State { load: 1, runnable: 1, running: true }, signals);

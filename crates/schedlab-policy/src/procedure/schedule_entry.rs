@@ -20,6 +20,6 @@ pub struct Schedule {
     pub migrate: Option<(TaskId, CpuId)>,
     /// How long after its beginning the last wakeup check read the clock: a skipped update leaves what it read.
     pub clock_read: Nanos,
-    /// How long ago `__schedule` began and read the clock: the time that the pick has taken.
+    /// How long ago `__schedule` began and read the clock: the time of the pick.
     pub began: Nanos,
 }

@@ -1,4 +1,4 @@
-//! What a task asks of the real-time class, and how a row limits the class.
+//! The parameters of a real-time task, and how a row limits the class.
 
 use super::array::MAX_RT_PRIO;
 

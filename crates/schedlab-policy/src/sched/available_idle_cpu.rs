@@ -46,7 +46,7 @@ impl Core {
         }
     }
 
-    /// The CPUs that `available_idle_cpu` asks the host about: idle ones, as `idle_cpu` is asked first.
+    /// The CPUs for which `available_idle_cpu` makes a hypercall: idle ones, because `idle_cpu` is tested first.
     pub(crate) fn queried(&self) -> Option<Box<CpuMask>> {
         if self.asks_host.is_empty() {
             return None;

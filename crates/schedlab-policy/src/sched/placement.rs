@@ -189,7 +189,7 @@ impl Placement {
         }
     }
 
-    /// Kernel threads are told by their names, so only the one that is the waker is known to be one.
+    /// Records identify kernel threads by name, so only the waker can be recognized as one.
     fn set_waker(&mut self, asked: &Situation) {
         let topology = self.core.topology.clone();
         let Some(waker) = self.core.curr(asked.this).filter(|waker| *waker != asked.task) else { return };

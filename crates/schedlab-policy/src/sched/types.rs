@@ -147,9 +147,9 @@ impl Moves {
 #[derive(Clone, Debug)]
 pub struct Tested {
     pub(crate) from: CpuId,
-    /// The wakeup asks for that CPU (WF_CURRENT_CPU).
+    /// The wakeup requests that CPU (WF_CURRENT_CPU).
     pub(crate) here: bool,
-    /// The task that runs there asks, not an interrupt (`in_task()`).
+    /// The running task of that CPU makes the wakeup, not an interrupt (`in_task()`).
     pub(crate) in_task: bool,
     pub(crate) counts: Counts,
     pub(crate) scans: Scans,
@@ -157,7 +157,7 @@ pub struct Tested {
     pub(crate) feature: Option<Feature>,
     /// The function that decided.
     pub(crate) function: Function,
-    /// The CPUs of which a test asks the host, and how often it was asked; `None`: the host is never asked.
+    /// The CPUs whose test is a hypercall, and how many were made; `None`: there are no such hypercalls.
     asks: Option<(Box<CpuMask>, u32)>,
     /// The steps, if they are recorded.
     steps: Option<Box<Steps>>,
@@ -222,7 +222,7 @@ impl Tested {
         self.steps.is_some()
     }
 
-    /// The steps taken so far.
+    /// The steps so far.
     pub(crate) fn steps(&self) -> &[Step] {
         self.steps.as_ref().map_or(&[], |steps| &steps.taken)
     }

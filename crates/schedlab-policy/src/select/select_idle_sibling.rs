@@ -4,8 +4,8 @@
 //! there, as after IO (5.6 and later); the recently used CPU; with SMT and without the
 //! idle-core hint, a sibling of prev; then the search of the cache ([`super::select_idle_cpu`]; up to 5.11
 //! [`super::select_idle_cpu_up_to_5_11`]). From 6.7 on, on a machine with clusters, prev and the recently used CPU are taken
-//! at once only in the target's cluster; in another one they come after the search. Where CPUs differ in capacity a candidate must be big enough, and the search is
-//! [`crate::asym`]'s.
+//! at once only in the target's cluster; in another one they come after the search. Where CPUs differ in capacity, a
+//! candidate must have enough of it, and the search is that of [`crate::asym`].
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 

@@ -128,7 +128,7 @@ choices! {
     pub enum SliceSource {
         /// base_slice. CFS computes its own.
         Base = "base_slice",
-        /// base_slice scaled by latency-nice, taken when that is set.
+        /// base_slice scaled by latency-nice, computed when that is set.
         LatencyNice = "latency-nice",
         /// `sched_attr.sched_runtime`, else base_slice.
         Custom = "sched_runtime or base_slice",
@@ -184,8 +184,8 @@ choices! {
     pub enum GroupSlice {
         /// Its own: base_slice, or what the group's latency-nice means.
         Base = "base_slice",
-        /// The shortest one inside the group. The trees above do not see a change, and a group that becomes delayed asks
-        /// for nothing.
+        /// The shortest one inside the group. A change does not reach the trees above, and a group whose dequeue is delayed
+        /// has no request.
         Stale = "shortest inside, stale in the trees above",
         /// The shortest one inside the group.
         Exact = "shortest inside",

@@ -36,8 +36,8 @@ pub fn on_bandwidth<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &m
     arm_bandwidth(run, kernel);
 }
 
-/// `resume_user_mode_work`: the current task of the CPU is about to run in user mode. If nothing asks it to reschedule and
-/// it is throttled, it leaves its queue, and reschedules for that (6.18 and later).
+/// `resume_user_mode_work`: the current task of the CPU is about to run in user mode. If no reschedule is pending
+/// and it is throttled, it leaves its queue, which causes a reschedule (6.18 and later).
 #[inline]
 pub fn resume_user_mode_work<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
     if rarely(kernel.bandwidth) {

@@ -1,5 +1,5 @@
-//! Where a request to reschedule is honoured, by the preemption model: which modes are left at once, and whether the points
-//! at which kernel code offers to reschedule do so.
+//! Where a request to reschedule is honoured, by preemption model: in which modes at once, and whether the check points in
+//! kernel code reschedule.
 
 use schedlab_policy::PreemptModel;
 use schedlab_spec::CallSections;

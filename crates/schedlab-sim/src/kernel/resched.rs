@@ -9,7 +9,7 @@ use super::state::Kernel;
 use crate::machine::{Activity, Machine};
 use crate::run::{Run, Source};
 
-/// What asks, as far as PREEMPT_AUTO distinguishes it (`enum resched_opt`).
+/// The origin of a request to reschedule, as far as PREEMPT_AUTO distinguishes it (`enum resched_opt`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReschedOpt {
     /// RESCHED_DEFAULT.

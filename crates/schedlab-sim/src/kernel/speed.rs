@@ -1,4 +1,4 @@
-//! A CPU whose speed changes: at rate 0 it handles no interrupt, and what has come by then is handled when it is back.
+//! A CPU whose speed changes: at rate 0 it handles no interrupt; those that arrive meanwhile are handled afterwards.
 
 use schedlab_model::CpuId;
 use schedlab_trace::Sink;

@@ -20,7 +20,7 @@ use crate::machine::{Mode, WORK_SHIFT};
 const COPY_PAGES: u64 = 4;
 /// Pages that `tlb_batch_pages_flush` frees between two cond_resched() (MAX_NR_FOLIOS_PER_FREE).
 const FREE_PAGES: u64 = 512;
-/// KiB of a folio that `filemap_read` copies: the page cache is taken to have folios of 4 KiB.
+/// KiB of a folio that `filemap_read` copies: the page cache is assumed to have folios of 4 KiB.
 const FOLIO_KIB: u64 = 4;
 /// KiB of a huge page that are cleared between two cond_resched().
 const CLEAR_KIB: u64 = 4;

@@ -6,7 +6,7 @@ use schedlab_model::Nanos;
 
 /// Watches a run. A flag is the simplest: it stops the run when it is set.
 pub trait Watch {
-    /// Called every few thousand events with the simulated time. True asks the run to stop.
+    /// Called every few thousand events with the simulated time. If it returns true, the run stops.
     fn stops(&self, now: Nanos) -> bool;
 }
 

@@ -1,4 +1,4 @@
-//! The event loop: everything of one instant, then each marked CPU reschedules once.
+//! The event loop: all events of one instant are handled, then each marked CPU reschedules once.
 
 use std::sync::atomic::AtomicBool;
 
@@ -87,7 +87,7 @@ impl<S: Sink, K: Systems> World<'_, S, K> {
     }
 
     /// One instant, or several in which nothing but segments of one task ends; `Some` once the run has ended. Fails when
-    /// `watch` asks it to stop.
+    /// `watch` stops it.
     #[inline(always)]
     pub fn step<W: Watch>(&mut self, watch: &W) -> Result<Option<Ended>, SimError> {
         if rarely(self.run.pending() == 0) {
@@ -304,7 +304,7 @@ pub fn run_virtual<S: Sink, W: Watch>(
     world.finish(ended).map(|outcomes| (outcomes, guests))
 }
 
-/// Runs one specification without guests; every event goes to `sink`. Stops early when `watch` asks for it.
+/// Runs one specification without guests; every event goes to `sink`. `watch` may stop it early.
 pub fn run<S: Sink, W: Watch>(spec: &RunSpec, sink: &mut S, watch: &W) -> Result<Outcome, SimError> {
     let mut world = World::new(spec, sink);
     let ended = loop {

@@ -193,7 +193,7 @@ impl Rules {
         self.idle_hint == IdleHint::Vpa
     }
 
-    /// Whether the guest asks the host about this vCPU: its count is odd, and `lppaca.idle` does not answer.
+    /// Whether the test of this vCPU is a hypercall: its count is odd, and `lppaca.idle` does not decide.
     pub fn asks_host(&self, vcpu: &Vcpu) -> bool {
         let unknown = match self.sees {
             Sees::YieldCount(YieldCount::OddUnlessIdle) => vcpu.asked != Asked::Halt,
@@ -203,7 +203,7 @@ impl Rules {
         self.idle_hint == IdleHint::Hcall && unknown && !vcpu.in_guest
     }
 
-    /// Whether the guest asks the host at all.
+    /// Whether the guest makes such hypercalls at all.
     pub fn has_hypercall(&self) -> bool {
         self.idle_hint == IdleHint::Hcall
     }

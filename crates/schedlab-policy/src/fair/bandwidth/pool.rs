@@ -1,4 +1,4 @@
-//! The pool of a group: what is left to run in this period.
+//! The pool of a group: the runtime that is left in this period.
 
 use schedlab_model::Nanos;
 
@@ -26,7 +26,7 @@ pub struct Bandwidth {
     pub(super) runtime: Nanos,
     /// Runtime after the last refill (`runtime_snap`).
     filled: Nanos,
-    /// No queue has taken any since the last refill.
+    /// No queue has received runtime since the last refill.
     pub(super) idle: bool,
     /// The period timer runs.
     pub(super) active: bool,

@@ -68,7 +68,7 @@ impl Queues {
         self.arena.rqs[rq].limbo.splice(..0, waiting);
     }
 
-    /// `dequeue_throttled_task`: a task in limbo sleeps, or is taken out to be queued again.
+    /// `dequeue_throttled_task`: a task on the limbo list goes to sleep, or is removed from the list to be queued again.
     #[cold]
     pub fn dequeue_throttled_task(&mut self, id: EntityId, flags: Dequeue) {
         let se = &mut self.arena.entities[id];
@@ -76,8 +76,8 @@ impl Queues {
         self.arena.rqs[se.rq()].limbo.retain(|waiting| *waiting != id);
     }
 
-    /// `enqueue_throttled_task`: a task taken out of limbo goes right into that of its queue, if that is throttled too.
-    /// Whether it did.
+    /// `enqueue_throttled_task`: a task that has left a limbo list is put on that of its queue if the queue is throttled
+    /// too. Returns whether it was.
     #[cold]
     pub fn enqueue_throttled_task(&mut self, id: EntityId) -> bool {
         let se = &mut self.arena.entities[id];
