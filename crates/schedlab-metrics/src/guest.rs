@@ -24,7 +24,7 @@ pub struct GuestTotals<'g> {
 /// Where the wakeups of a guest went.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct GuestWakeups {
-    /// To a CPU that was idle, as the guest's own scheduler sees it.
+    /// To a CPU that was idle for the guest's own scheduler.
     pub idle: u64,
     /// To one whose vCPU was halted.
     pub halted: u64,

@@ -165,7 +165,7 @@ impl Topology {
         Ok(Topology { capacities: self.capacities.clone(), ..Topology::new(places.collect())? })
     }
 
-    /// The machine as a kernel without cluster domains sees it.
+    /// The machine without clusters, for kernels that have no cluster domains.
     #[must_use]
     pub fn without_clusters(&self) -> Self {
         let llc_ids = self.llc.iter().map(|llc| llc.lowest().unwrap_or_default()).collect();

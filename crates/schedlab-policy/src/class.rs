@@ -1,6 +1,6 @@
 //! The interface between core code and a scheduling class (`struct sched_class`, kernel/sched/sched.h).
 //!
-//! A class has its own runqueues and task state and sees the rest of the scheduler as a [`Core`]. Core code walks the
+//! A class has its own runqueues and task state and accesses the rest of the scheduler as a [`Core`]. Core code walks the
 //! classes from the highest to the lowest ([`ClassList`]) and names none of them. Calls are dispatched statically; a class
 //! that no task has ever belonged to costs a branch. `idle` is the last class of every list. As the running or the next
 //! task, `None` is the idle task.

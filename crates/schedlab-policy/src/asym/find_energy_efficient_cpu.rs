@@ -51,7 +51,7 @@ impl FairClass<'_> {
             }
             let base = self.energy(task, None, table);
             if found.prev_spare.is_some() {
-                // The kernel gives up if utilisation changes meanwhile; here nothing changes during the computation.
+                // The kernel aborts if utilisation changes meanwhile; here nothing changes during the computation.
                 let delta = self.energy(task, Some(prev), table).saturating_sub(base);
                 self.explain_energy(prev, Role::Previous, delta, tested);
                 prev_delta = Some(delta);

@@ -91,7 +91,7 @@ impl Dl {
         true
     }
 
-    /// `balance_dl`: a CPU whose deadline task has left its queue looks for another.
+    /// `balance_dl`: a CPU whose deadline task has left its queue tries to pull another one.
     pub(super) fn balance_dl(&mut self, core: &mut Core, cpu: CpuId, now: Nanos) -> Moves {
         let mut moves = Moves::default();
         if self.curr(cpu).is_some_and(|prev| !self.tasks[prev.index()].queued) {

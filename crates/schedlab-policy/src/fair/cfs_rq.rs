@@ -2,7 +2,7 @@
 //!
 //! Files beside this one add functions over one queue and the entities on it: [`average`](super::average),
 //! [`place_entity`](super::place_entity), [`pick_eevdf`](super::pick_eevdf), [`protect_slice`](super::protect_slice),
-//! [`charge`](super::charge), [`reweight_entity`](super::reweight_entity). None of them sees another queue.
+//! [`charge`](super::charge), [`reweight_entity`](super::reweight_entity). None of them accesses another queue.
 
 use super::entities::Entities;
 use super::entity::EntityId;

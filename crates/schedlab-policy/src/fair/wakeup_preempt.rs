@@ -251,7 +251,7 @@ impl Queues {
         preempts
     }
 
-    /// Why the woken entity cannot preempt whatever the pick says.
+    /// Why the woken entity cannot preempt, whatever the result of the pick.
     fn never_preempts(&self, check: &Check, short: bool) -> Option<&'static str> {
         let delayed = self.arena.entities[check.wakee].sched_delayed;
         let over_short = self.config.rules.checks_update_protection && delayed;
@@ -269,7 +269,7 @@ impl Queues {
             && self.arena.rqs[check.rq].entity_eligible(&self.arena.entities, check.wakee)
     }
 
-    /// RUN_TO_PARITY: the entity keeps the CPU, but only as long as the shortest slice on the queue says.
+    /// RUN_TO_PARITY: the entity keeps the CPU, but no longer than the shortest slice on the queue.
     fn bound_protection(&mut self, check: &Check) {
         if self.config.has(Feature::RunToParity) {
             self.arena.rqs[check.rq].update_protect_slice(&mut self.arena.entities, &self.config, check.curr);

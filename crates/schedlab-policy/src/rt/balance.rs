@@ -117,7 +117,7 @@ impl Rt {
         moves.moved.push((task, from));
     }
 
-    /// `balance_rt`, before a pick: a CPU whose real-time task has left or is outranked looks for another.
+    /// `balance_rt`, before a pick: a CPU whose real-time task has left or is outranked tries to pull another one.
     pub(super) fn balance_rt(&mut self, core: &mut Core, cpu: CpuId, now: Nanos) -> Moves {
         let mut moves = Moves::default();
         // need_pull_rt_task of a deadline task that has left the CPU to the classes below.

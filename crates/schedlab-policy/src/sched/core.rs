@@ -55,7 +55,7 @@ pub struct Core {
     pub(crate) log: Log,
     /// CPUs of a guest whose vCPU reads as preempted (`vcpu_is_preempted`); none on bare metal.
     pub(super) vcpu_preempted: CpuMask,
-    /// CPUs of which a guest learns only from its host whether their vCPUs are preempted (`idle_hint = "hcall"`).
+    /// CPUs for which `vcpu_is_preempted` of the guest is a hypercall (`idle_hint = "hcall"`).
     pub(super) asks_host: CpuMask,
     tick_nsec: Nanos,
     jiffies_at_0: Jiffies,

@@ -1,7 +1,7 @@
 //! A balancing pass over one domain (`sched_balance_rq`) in the situation of a recorded one: what would be pulled, and from where.
 //!
 //! The queues and loads are those of a [`Fair`], which stays as it is; the state of core code is passed with each call. The
-//! pass begins where the kernel looks for the busiest group, so whether this CPU balances at all is not asked. Not
+//! pass begins where the kernel looks for the busiest group, so the check whether this CPU balances at all is left out. Not
 //! modelled: per-CPU kthreads, capacities of groups that are older than those of their CPUs.
 
 use schedlab_model::{CpuId, CpuMask, Nanos, TaskId};

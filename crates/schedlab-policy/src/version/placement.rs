@@ -365,7 +365,7 @@ rules! {
 }
 
 impl PlacementRules {
-    /// A pass that looks for a task that is too big for its CPU counts as no failure.
+    /// A pass that searches for a task that is too big for its CPU does not count as failed.
     pub(crate) fn misfit_is_no_failure(&self, migrate: crate::balance::Migrate) -> bool {
         self.misfit_keeps_interval && migrate == crate::balance::Migrate::Misfit
     }

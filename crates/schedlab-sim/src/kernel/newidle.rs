@@ -10,7 +10,7 @@ use crate::machine::Machine;
 use crate::run::Run;
 
 /// Newidle balancing has incurred its cost: the CPU spends it before it picks. Until then it counts as
-/// running the task that leaves, so no other CPU sees it as idle. Interrupts stay disabled, as in all of `__schedule`.
+/// running the task that leaves, so it is not idle for other CPUs. Interrupts stay disabled, as in all of `__schedule`.
 #[inline]
 pub fn begin_newidle<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) -> bool {
     let (c, k) = (&machine.cpus[cpu.index()], &mut kernel.cpus[cpu.index()]);

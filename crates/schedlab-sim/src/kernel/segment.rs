@@ -92,7 +92,7 @@ pub fn spinners_look<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &
     }
 }
 
-/// A spinning task looks at its lock again as soon as its overhead is spent.
+/// A spinning task tests its lock again as soon as its overhead is spent.
 pub fn poll_lock<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &Kernel, cpu: CpuId) {
     let c = &mut machine.cpus[cpu.index()];
     c.progress(run.now);

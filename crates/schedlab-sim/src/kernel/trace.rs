@@ -73,7 +73,7 @@ impl Kernel {
         self.sched.take_run_times(&mut run_times);
         for RunTime { task, runtime, vruntime } in run_times.drain(..) {
             let pid = self.tasks[task.index()].pid;
-            // The kernel reports a run time before it looks at what that ends.
+            // The kernel reports a run time before it checks what has ended with it.
             let flags = flags(run.context, &self.cpus[cpu.index()], Resched::No);
             self.emit_trace_only(run, cpu, Kind::Runtime { pid, runtime, vruntime: Some(vruntime) }, flags);
         }

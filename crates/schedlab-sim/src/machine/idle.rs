@@ -42,7 +42,7 @@ impl Machine {
         c.pending += std::mem::take(&mut c.entering_left) >> WORK_SHIFT;
         let due = now + latency;
         match now.checked_sub(c.idle_from) {
-            // Still entering the idle state: it sees the request when it has entered.
+            // Still entering the idle state: the request takes effect when it has entered.
             None => due.max(c.idle_from),
             Some(slept) => {
                 c.idle_average = (c.idle_average * 7 + slept) / 8;

@@ -5,7 +5,7 @@ use schedlab_model::{Nanos, USEC};
 /// `RESIDENCY_THRESHOLD_NS`.
 pub const RESIDENCY_THRESHOLD: Nanos = 15 * USEC;
 
-/// An idle state as the governor sees it.
+/// The parameters of an idle state that the governor uses.
 #[derive(Clone, Copy, Debug)]
 pub struct State {
     /// Target residency, ns.

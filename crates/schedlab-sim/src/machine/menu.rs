@@ -162,7 +162,7 @@ impl Menu {
         }
     }
 
-    /// `menu_update`: what the last stay says about the factor in whose bucket it began, and the intervals.
+    /// `menu_update`: updates the factor of the bucket in which the last stay began, and the intervals.
     fn update(&mut self, states: &[State], tick: Nanos, last: (usize, Nanos, Woken)) {
         let (state, residency, woken) = last;
         let latency = states.get(state).map_or(0, |state| state.exit_latency);

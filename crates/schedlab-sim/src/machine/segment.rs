@@ -115,7 +115,7 @@ impl Segment {
                 }
                 Mode::Wall | Mode::Poll => now >= self.until,
                 Mode::Spin | Mode::Guest => false,
-                // It looks at its lock.
+                // It tests its lock.
                 Mode::LockSpin | Mode::PvWait => true,
             }
     }

@@ -1,6 +1,6 @@
 //! System calls as sequences of kernel sections, and kernel work on memory.
 //!
-//! Where the kernel offers to reschedule follows from its code: the scan of a range of page tables looks at the flag every
+//! Where the kernel has check points follows from its code: the scan of a range of page tables checks the flag every
 //! few entries, clearing a huge page at each of its 4 KiB, a read of the page cache between batches of folios. The work
 //! between two such points is drawn with the machine's costs.
 
@@ -16,7 +16,7 @@ use super::running::Running;
 use crate::kernel::{self, Wait};
 use crate::machine::{Mode, WORK_SHIFT};
 
-/// 4 KiB pages of `copy_pte_range` between two looks at the flag (`progress` counts 8 for each, up to 32).
+/// 4 KiB pages of `copy_pte_range` between two checks of the flag (`progress` counts 8 for each, up to 32).
 const COPY_PAGES: u64 = 4;
 /// Pages that `tlb_batch_pages_flush` frees between two cond_resched() (MAX_NR_FOLIOS_PER_FREE).
 const FREE_PAGES: u64 = 512;
@@ -60,7 +60,7 @@ fn begin_memory<S: Sink>(x: &mut Running<S>, work: MemoryWork, kib: u64) -> Next
             let page = costs.unmap_page.draw(dice);
             let zap = costs.zap_page.draw(dice);
             let segment = &mut x.machine.cpus[x.cpu.index()].segment;
-            // zap_pte_range() looks at the flag at every page and returns to a cond_resched().
+            // zap_pte_range() checks the flag at every page and returns to a cond_resched().
             segment.every_before = zap.min(u64::from(u32::MAX)) as u32;
             segment.tail = (page * pages) << WORK_SHIFT;
             (costs.syscall.draw(dice), (zap + page) * pages, page * FREE_PAGES)

@@ -1,4 +1,4 @@
-//! What watches a run from outside: it may stop the run, and it learns how far the run is.
+//! An observer of a run from outside: it is called with the simulated time, and may stop the run.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

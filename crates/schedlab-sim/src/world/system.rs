@@ -1,4 +1,4 @@
-//! A kernel, its machine, and its tasks' programs: what lives in a world.
+//! A kernel, its machine, and its tasks' programs: the parts of a world.
 
 use schedlab_model::{rarely, stream, CpuId, KernelId, Ties};
 use schedlab_spec::RunSpec;

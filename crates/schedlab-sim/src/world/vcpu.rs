@@ -1,4 +1,4 @@
-//! A vCPU: the state of its thread, its time by state, and whether its guest sees it as preempted.
+//! A vCPU: the state of its thread, its time by state, and whether `vcpu_is_preempted` is true in its guest.
 
 use schedlab_model::{CpuId, Nanos, TaskId, USEC};
 use schedlab_policy::{Paravirt, PreemptedByte, YieldCount};
