@@ -65,7 +65,7 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     if name == "__version__":
-        from importlib import metadata  # slow to import, and every `from schedlab import ...` asks here first
+        from importlib import metadata  # slow to import, and every `from schedlab import ...` calls this first
 
         try:
             return metadata.version("schedlab")

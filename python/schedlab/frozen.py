@@ -12,7 +12,7 @@ from typing import Any, NoReturn, dataclass_transform
 
 
 class Hidden:
-    """A field that neither `==` nor `repr` looks at."""
+    """A field that neither `==` nor `repr` uses."""
 
     def __init__(self, default: Any) -> None:
         self.default = default
@@ -26,7 +26,7 @@ class Made:
 
 
 def hidden(*, default: Any = ...) -> Any:
-    """The declaration of a field that neither `==` nor `repr` looks at."""
+    """The declaration of a field that neither `==` nor `repr` uses."""
     return Hidden(default)
 
 
@@ -36,7 +36,7 @@ def made(*, default_factory: Callable[[], Any]) -> Any:
 
 
 class _Fields:
-    """The fields as `dataclasses` describes them, once it asks."""
+    """The fields as `dataclasses` describes them, built when they are first read."""
 
     def __get__(self, instance: object, owner: type[Frozen]) -> dict[str, Any]:
         from dataclasses import make_dataclass

@@ -75,7 +75,7 @@ class Judgement:
 
     @property
     def detectable(self) -> bool:
-        """A change was shown: the interval excludes 0, or a deterministic value moved."""
+        """A change was detected: the interval excludes 0, or a deterministic value changed."""
         d = self.difference
         return d.interval.excludes_zero() if d.interval else d.constant and d.estimate != 0
 

@@ -102,7 +102,7 @@ class Sent:
     files: Mapping[str, bytes]
     state: Mapping[str, str]
     topology: Mapping[str, tuple[str, ...]]
-    """CPU lists, as the guest's kernel sees them."""
+    """The CPU lists that the guest's kernel reports."""
 
     def text(self, name: str) -> str:
         return self.files.get(name, b"").decode(errors="replace")

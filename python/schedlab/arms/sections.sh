@@ -21,7 +21,7 @@ for kind in spin read write; do
 	done
 done
 define 'p:e/spin_trylock _raw_spin_trylock ra=+0($stack):symbol l=%di'
-# It shows at which time a probe sees the beginning of a call.
+# It shows the time at which a probe hits at the beginning of a call.
 define 'p:e/reference __x64_sys_getppid ra=+0($stack):symbol l=%di'
 # A page fault ends with the return of this function.
 define 'r:e/faulted handle_mm_fault'

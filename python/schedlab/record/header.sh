@@ -24,7 +24,7 @@ topology nodes /sys/devices/system/node/node[0-9]*/cpulist
 domains=$(cat /sys/kernel/debug/sched/domains/cpu0/domain*/name 2>/dev/null | tr '\n' ' ')
 [ -n "$domains" ] && echo "# domains $domains"
 
-# Two looks at the clock and the tick counter: no configuration file is needed to know how often the kernel ticks.
+# The clock and the tick counter are read twice: this gives the tick frequency without a configuration file.
 look() { awk '/^now at/ { now = $3 } /^jiffies:/ { print $2, now; exit }' /proc/timer_list 2>/dev/null; }
 from=$(look)
 sleep 1

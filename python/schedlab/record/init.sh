@@ -1,6 +1,6 @@
 #!/bin/busybox sh
 # The guest's init: sets tracing up, runs the workload, sends the trace through the second serial line, powers off. Every
-# step says its name on the console, which is how the recorder knows where a guest got stuck.
+# step prints its name on the console, so that the recorder can report the step at which a guest hangs.
 
 /bin/busybox --install -s /bin
 export PATH=/usr/bin:/usr/sbin:/bin:/sbin HOME=/root
@@ -32,7 +32,7 @@ for event in $EVENTS; do
 	[ -d "events/$event" ] && echo 1 >"events/$event/enable" || say "no event $event"
 done
 
-# Debian's 6.1 has groups per session but does not use them unless told to.
+# Debian's 6.1 has groups per session, but they are off by default.
 [ -n "$GROUP_PROBES" ] && echo 1 >/proc/sys/kernel/sched_autogroup_enabled
 
 say running the workload

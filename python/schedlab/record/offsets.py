@@ -41,7 +41,7 @@ LOADS = (
     f"el=[{TASK} se.avg.load_avg:u64] ut=[{TASK} se.avg.util_avg:u64] "
     f"hl=[{TASK} se.cfs_rq->h_load:u64] ht=[{TASK} se.cfs_rq->last_h_load_update:u64]"
 )
-"""The averages of a task that a pass looks at, and the part of its CPU's load that its queue has."""
+"""The averages of a task that a balancing pass considers, and the share of its queue in its CPU's load."""
 AVERAGES = {
     "la": "cfs.avg.load_avg:u64",
     "ra": "cfs.avg.runnable_avg:u64",

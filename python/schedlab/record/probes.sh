@@ -34,8 +34,8 @@ queue() { # OBJECT
 clock() { echo "c=$1->se.cfs_rq->rq->clock_task:u64"; } # OBJECT
 
 # Where sessions are groups: a group's entity stands for the task's queue in the queue above. Its own state (g...), its slice
-# and weight (gs, gw), that queue (gz ... gn); the load of the task's queue (la), what of it the group was told (lc), and
-# what the group knows of all CPUs (ta). `tg` tells groups apart. A task of the root group has no such entity.
+# and weight (gs, gw), that queue (gz ... gn); the load of the task's queue (la), its contribution to the group (lc), and
+# the load of the group over all CPUs (ta). `tg` identifies the group. A task of the root group has no such entity.
 group() { # OBJECT
 	[ "$groups" ] || return
 	parent="$1->se.parent"
@@ -49,7 +49,7 @@ placement() { # FIELD...
 	define "p:e/st select_task_rq_fair prev=\$arg2:s32 fl=\$arg3:x32 j=@jiffies:u64 $*" && define 'r:e/str select_task_rq_fair to=$retval:s32'
 }
 
-# A balancing pass: its domain and what it knows when it looks for the busiest group (bg: CPU, idle type, imbalance_pct, failures, CPUs
+# A balancing pass: its domain and its state when it searches for the busiest group (bg: CPU, idle type, imbalance_pct, failures, CPUs
 # that it considers), whether it found one (bgr), each task that it looks at (cm: source, migration type, imbalance, its averages el
 # and ut, and the part of its CPU's load that its queue has, hl, since tick ht), where it moves none (na), and its end (lbr). The structs are laid out alike from 6.1 on up to the fields that are read without type information.
 balance() { # PASS FIND FOUND_FIELDS TASK_FIELDS NONE_FIELDS
@@ -65,7 +65,7 @@ threads=$(cat /sys/devices/system/cpu/cpu0/topology/thread_siblings_list | tr ',
 if ! known "p->se.vruntime:u64"; then
 	# Without type information only what has one layout on all kernels: struct sched_attr, which system calls share.
 	define 'p:e/sa __sched_setscheduler policy=+4($arg2):u32 nice=+16($arg2):s32 slice=+24($arg2):u64'
-	# What the recorder knows from the type information in the kernel's image: a probe on each line, and its filter.
+	# From the type information in the kernel's image: a probe on each line, and its filter.
 	while IFS='	' read -r probe filter; do
 		name=${probe%% *}
 		define "$probe" && [ "$filter" ] && echo "$filter" >"events/e/${name#*/}/filter"
@@ -92,7 +92,7 @@ define "t:e/mt sched_migrate_task p=p->pid $(clock p)"
 # What comes without being woken (ENQUEUE_WAKEUP), as from the balancer.
 define "p:e/at enqueue_task_fair p=p->pid fl=flags:s32 cpu=rq->cpu:s32 c=rq->clock_task:u64" && echo '!(fl & 1)' >events/e/at/filter
 if [ "$groups" ]; then
-	# A group's queue was brought up to a time (lu) by whoever looked at its load: this CPU or another one.
+	# The time up to which the load of a group's queue was updated (lu), by this CPU or another one.
 	define "t:e/pc pelt_cfs_tp cpu=cfs_rq->rq->cpu:s32 tg=cfs_rq->tg:x64 up=cfs_rq->tg->parent:x64 lu=cfs_rq->avg.last_update_time:u64 la=cfs_rq->avg.load_avg:u64" &&
 		echo 'up != 0' >events/e/pc/filter
 	# The balancer brings all queues of a CPU up to now.

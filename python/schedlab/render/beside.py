@@ -50,7 +50,7 @@ class Beside:
 
     @property
     def changed(self) -> bool:
-        """Whether a change was shown: the interval excludes 0, or every seed has the same difference."""
+        """Whether a change was detected: the interval excludes 0, or every seed has the same difference."""
         d = self.difference
         return d.interval.excludes_zero() if d.interval else d.constant and bool(d.estimate)
 

@@ -42,7 +42,7 @@ def causes_and_load(comparison: Comparison, found: Closer | str | None) -> list[
 
 
 def _undecided(comparison: Comparison, found: Closer) -> str:
-    """The p99 of the samples, or another metric of them, if no change of it is shown; else empty."""
+    """The p99 of the samples, or another metric of them, if no change of it was detected; else empty."""
     pairs = [(m.metric, j) for m in comparison.metrics for j in m.comparisons if (j.a, j.b) == found.pair]
     own = [(metric, j) for metric, j in pairs if metric.of == found.metric]
     own.sort(key=lambda one: one[0].stat != "p99")

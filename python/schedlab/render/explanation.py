@@ -148,7 +148,7 @@ def _side(name: str, side: Mapping[str, Any], parting: Mapping[str, Any]) -> lis
     lines.append("  " + _event(side, parting["cpu"]))
     if parting["question"] == "order":
         lines.append(f"  overhead of all CPUs up to then: {ms(side['overhead_ns'])} ms")
-    # A placement is about CPUs, which are shown above.
+    # A placement compares CPUs, which are listed above, not the entities of one queue.
     if side["queue"] is not None and not (decision and decision.get("looked")):
         lines += queue_lines(side["queue"], names, [parting["pid"]], parting["groups"])
     return lines

@@ -55,7 +55,7 @@ def queue_lines(
 
 
 def _above(view: Mapping[str, Any], names: Mapping[str, str], groups: Mapping[str, str]) -> list[str]:
-    """What the fair queue does not show: deadline and real-time tasks, and groups that were taken off it."""
+    """What is not on the fair queue: deadline and real-time tasks, and groups that were removed from it."""
     lines = []
     for e in view.get("deadline", ()):
         state = "running" if e["running"] else "waiting"

@@ -16,7 +16,7 @@ VERDICT_COLOURS = {
     "equivalent": "#7f8791",
     "undecided": "#c9ced4",
 }
-"""Legible for the colour-blind; each cell also says it."""
+"""Legible for the colour-blind; each cell also has the verdict as text."""
 DARK = ("better", "worse", "equivalent", "changed")
 ROW = 34
 MOST_LINES = 6

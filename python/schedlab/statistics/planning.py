@@ -9,7 +9,7 @@ from schedlab.statistics.ranks import ALPHA, smallest_n
 
 POWER = 0.8
 CAUTION = 0.8
-"""The spread is taken from the same few units; its upper confidence limit of this level is used."""
+"""The spread is estimated from the same few units; its upper confidence limit of this level is used."""
 EFFICIENCY = 3 / math.pi
 """Of the signed-rank test against Student's t on normal differences; it is better on heavier tails."""
 MOST_UNITS = 10_000

@@ -33,7 +33,7 @@ class Tail:
 def tail_difference(
     units: Sequence[tuple[Histogram, Histogram]], percentile: float, alpha: float = ALPHA
 ) -> Tail | None:
-    """Compare a percentile of what all units saw of variant a with that of variant b; None without samples.
+    """Compare a percentile of the samples of all units of variant a with that of variant b; None without samples.
 
     A unit's histograms are drawn together and with replacement: samples within a unit depend on each other, units do
     not, and with the same seed both variants see the same load. The interval takes the percentiles of the bootstrap

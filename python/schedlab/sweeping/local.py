@@ -99,7 +99,7 @@ class Local:
             worker.close()
 
     def _patience(self, workers: Sequence[_Worker]) -> float:
-        """Seconds until the next run has taken too long."""
+        """Seconds until the next run exceeds its time limit."""
         now = time.monotonic()
         ends = [w.began + self._limits.seconds - now for w in workers if w.job and not w.late]
         return max(0.0, min(ends, default=60.0))
@@ -216,7 +216,7 @@ class _Worker:
         return bool(self.jobs) and not self.late and time.monotonic() - self.began >= seconds
 
     def stop(self) -> None:
-        """It has taken too long."""
+        """The run has exceeded its time limit."""
         self.late = True
         self._process.kill()
 

@@ -21,7 +21,7 @@ from schedlab.sweeping.plan import content, run_id
 KEPT_SCENARIOS = 256
 """A sweep goes through its points seed by seed, and reading a scenario takes longer than a short run."""
 LEFT_OUT = ("tasks", "cpus", "checks", "drivers")
-"""Of a run's document: thousands of runs are kept, and nothing that is shown of a sweep needs these."""
+"""Keys of a run's document that are not stored: thousands of runs are kept, and no output of a sweep needs these."""
 
 
 def main(memory_mb: int, build: str) -> int:

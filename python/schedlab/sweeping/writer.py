@@ -71,7 +71,7 @@ class Writer:
         self._check()
 
     def close(self) -> None:
-        """Bring what was added to the disk; errors are those of `sync`, which a caller asks first."""
+        """Write what was added to the disk; callers call `sync` first, which raises the errors."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()

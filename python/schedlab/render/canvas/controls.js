@@ -1,4 +1,4 @@
-// Buttons, keys, pointer. Everything changes the view and asks for a new picture.
+// Buttons, keys, pointer. Each of them changes the view and requests a redraw.
 const KEYS = {
   ArrowLeft: (view) => pan(view, -0.2), a: (view) => pan(view, -0.2),
   ArrowRight: (view) => pan(view, 0.2), d: (view) => pan(view, 0.2),
