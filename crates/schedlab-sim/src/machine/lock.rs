@@ -66,11 +66,16 @@ impl Lock {
     pub fn take_polling(&mut self, arrival: Arrival, hold: Nanos, slowed: impl FnOnce() -> Nanos) -> Nanos {
         let Arrival { now, at } = arrival;
         self.settle(now);
-        if at <= now && at >= self.until && self.ahead.is_empty() {
+        if !self.ahead.is_empty() {
+            return self.take_among_others(Taker { at, hold, slowed: slowed() });
+        }
+        if at <= now && at >= self.until {
             self.until = at + hold;
             return 0;
         }
-        self.take_among_others(Taker { at, hold, slowed: slowed() })
+        let taker = Taker { at, hold, slowed: slowed() };
+        self.ahead.push(taker);
+        taker.waits(self.until)
     }
 
     /// For how long after `at` those who arrived before need the lock.
@@ -83,11 +88,20 @@ impl Lock {
     /// Forgets the arrival of those whom nobody can precede any more.
     #[inline]
     fn settle(&mut self, now: Nanos) {
-        let reached = self.ahead.iter().take_while(|taker| taker.at <= now).count();
-        self.until = self.ahead.drain(..reached).fold(self.until, |until, taker| taker.ends(until));
+        let mut reached = 0;
+        while let Some(taker) = self.ahead.get(reached).filter(|taker| taker.at <= now) {
+            self.until = taker.ends(self.until);
+            reached += 1;
+        }
+        if reached == self.ahead.len() {
+            self.ahead.clear();
+        } else if reached > 0 {
+            self.ahead.drain(..reached);
+        }
     }
 
     /// The formula above.
+    #[inline(never)]
     fn take_among_others(&mut self, taker: Taker) -> Nanos {
         let place = self.ahead.partition_point(|other| other.at <= taker.at);
         let (before, later) = self.ahead.split_at(place);
@@ -191,7 +205,7 @@ mod tests {
         assert_eq!(take(1_340), 0);
     }
 
-    /// What one interval for all takers cannot do: there the mean wait of these was 5 ns.
+    /// What one interval for all takers cannot do: there the mean wait of these was 5 ns, in a queue it is 382 ns.
     #[test]
     fn who_comes_out_of_order_is_not_forgotten() {
         let mut state = 1_u64;
