@@ -39,6 +39,7 @@ NEEDS = [
     Need("valgrind", "/usr/bin/valgrind", "whether a change makes the engine execute more instructions", "test bench"),
     Need("rt-tests", "/usr/bin/hackbench", "that the real hackbench and cyclictest run on the arms with real kernels"),
     Need("stress-ng", "/usr/bin/stress-ng", "that the real stressors run on the arms with real kernels"),
+    Need("sysbench", "/usr/bin/sysbench", "that the real sysbench runs on the arms with real kernels"),
     Need("trace-cmd", "/usr/bin/trace-cmd", "that trace-cmd reads our trace.dat"),
     Need("chromium", "/usr/bin/chromium", "that a browser lays out the page at three widths without complaint"),
     Need("chromium-driver", "/usr/bin/chromedriver", "the same: it is what the tests drive the browser with"),

@@ -750,6 +750,37 @@ fn real_programs_report_the_metrics_of_their_models() {
     assert!(simulated.iter().all(|name| names.contains_key(name)));
 }
 
+/// `perf bench futex` and sysbench run as the real programs and report what they print.
+#[test]
+fn perf_bench_futex_and_sysbench_run_as_the_real_programs() {
+    if !defaults_permitted("perf bench futex and sysbench") {
+        return;
+    }
+    let cases = [
+        ("perf-futex-hash", "threads = 1\nruntime = 1", "operations_per_second"),
+        ("perf-futex-lock-pi", "threads = 2\nruntime = 1", "operations_per_second"),
+        ("perf-futex-wake", "threads = 2\nruns = 1", "time"),
+        ("perf-futex-wake-parallel", "threads = 2\nruns = 1", "latency.mean"),
+        ("perf-futex-requeue", "threads = 2\nruns = 1", "time"),
+        ("sysbench-threads", "time = 1", "events_per_second"),
+        ("sysbench-mutex", "mutex-locks = 1000", "total_time"),
+        ("sysbench-memory", "time = 1", "mib_per_second"),
+    ];
+    let workload = |(id, options, _): &(&str, &str, &str)| format!("[[workload]]\nuse = \"{id}\"\n{options}\n");
+    let (path, _) = scenario("futex-sysbench", &cases.iter().map(workload).collect::<String>());
+    let (code, stdout, stderr) = agent(&["run", path.to_str().unwrap(), "--variant", "v", "--driver", "program"]);
+    if code == Some(4) && stderr.contains("is not installed") {
+        writeln!(std::io::stdout(), "skipped: futex and sysbench: {}", stderr.lines().next().unwrap_or("")).unwrap();
+        return;
+    }
+    assert_eq!(code, Some(0), "{stderr}");
+    let json: Json = serde_json::from_str(&stdout).unwrap();
+    for (id, _, metric) in cases {
+        assert!(json["drivers"][id].as_str().unwrap().starts_with("program "), "{json}");
+        assert!(json["metrics"][format!("{id}.{metric}")].as_f64().is_some_and(|value| value > 0.0), "{id}: {json}");
+    }
+}
+
 /// Every stressor runs as the real program, is interrupted at the end of the run, and reports both rates.
 #[test]
 fn the_stressors_of_stress_ng_run_as_the_real_program() {

@@ -31,16 +31,28 @@ struct ProgramCall {
     after: &'static [&'static str],
     /// Whether the program refuses to run as root.
     not_as_root: bool,
+    /// The first version that is this program, and the first that is another one under the same name.
+    versions: [Option<(u32, u32)>; 2],
     /// Whether the program prints its results when it is interrupted.
     interruptible: bool,
     /// The package that contains it, for the hint.
     package: &'static str,
 }
 
-const PROGRAM_CALLS: [ProgramCall; 20] = [
+const PROGRAM_CALLS: [ProgramCall; 30] = [
     call("hackbench", "hackbench", &[], false, "rt-tests"),
     call("perf-messaging", "perf", &["bench", "sched", "messaging"], false, "linux-perf"),
-    call("perf-pipe", "perf", &["bench", "sched", "pipe"], false, "linux-perf"),
+    ProgramCall { versions: [None, Some((6, 15))], ..PIPE },
+    ProgramCall { id: "perf-pipe-6.15", versions: [Some((6, 15)), None], ..PIPE },
+    ProgramCall {
+        versions: [Some((6, 6)), None],
+        ..call("perf-seccomp-notify", "perf", &["bench", "sched", "seccomp-notify"], false, "linux-perf")
+    },
+    call("perf-futex-hash", "perf", &["bench", "futex", "hash"], false, "linux-perf"),
+    call("perf-futex-wake", "perf", &["bench", "futex", "wake"], false, "linux-perf"),
+    call("perf-futex-wake-parallel", "perf", &["bench", "futex", "wake-parallel"], false, "linux-perf"),
+    call("perf-futex-requeue", "perf", &["bench", "futex", "requeue"], false, "linux-perf"),
+    call("perf-futex-lock-pi", "perf", &["bench", "futex", "lock-pi"], false, "linux-perf"),
     call("cyclictest", "cyclictest", &["--quiet"], true, "rt-tests"),
     stressor("stress-ng-cpu"),
     stressor("stress-ng-switch"),
@@ -60,9 +72,18 @@ const PROGRAM_CALLS: [ProgramCall; 20] = [
         ..stressor("stress-ng-exec")
     },
     ProgramCall { after: &["run"], ..call("sysbench-cpu", "sysbench", &["cpu"], false, "sysbench") },
+    ProgramCall { after: &["run"], ..call("sysbench-threads", "sysbench", &["threads"], false, "sysbench") },
+    ProgramCall { after: &["run"], ..call("sysbench-mutex", "sysbench", &["mutex"], false, "sysbench") },
+    ProgramCall {
+        after: &["--memory-total-size=0", "run"],
+        ..call("sysbench-memory", "sysbench", &["memory"], false, "sysbench")
+    },
     call("schbench", "schbench", &[], false, ""),
     call("schbench-1.0", "schbench", &[], false, ""),
 ];
+
+/// Both sides of it write before they read from perf 6.15 on (commit 99476fa085da).
+const PIPE: ProgramCall = call("perf-pipe", "perf", &["bench", "sched", "pipe"], false, "linux-perf");
 
 const fn call(
     id: &'static str,
@@ -71,7 +92,16 @@ const fn call(
     interruptible: bool,
     package: &'static str,
 ) -> ProgramCall {
-    ProgramCall { id, executable, subcommand, after: &[], not_as_root: false, interruptible, package }
+    ProgramCall {
+        id,
+        executable,
+        subcommand,
+        after: &[],
+        not_as_root: false,
+        versions: [None; 2],
+        interruptible,
+        package,
+    }
 }
 
 /// A stressor of stress-ng, whose workload is called after it.
@@ -133,7 +163,11 @@ pub fn choose(
         if call.not_as_root && rustix::process::geteuid().is_root() {
             return if choice == DriverChoice::Program { Err(refuses_root(call)) } else { Ok(None) };
         }
-        prepare(call, path, program, workload).map(Some)
+        let version = version(call, &path.to_string_lossy());
+        if !is_this(call, &version) {
+            return if choice == DriverChoice::Program { Err(other_version(call, &version)) } else { Ok(None) };
+        }
+        prepare(call, path, version, program, workload).map(Some)
     };
     programs.iter().zip(workloads).map(one).collect()
 }
@@ -177,16 +211,49 @@ fn refuses_root(call: &ProgramCall) -> AgentError {
     )
 }
 
-fn prepare(call: &ProgramCall, path: PathBuf, program: &Program, workload: &Workload) -> Result<RealProgram> {
+/// Whether a program of this version, such as "perf 6.1.192", is the one that the workload stands for; one without a version is
+/// taken for it.
+fn is_this(call: &ProgramCall, version: &str) -> bool {
+    let numbers = version.rsplit(' ').next().unwrap_or("").split('.').map(|part| part.parse().ok());
+    let numbers: Vec<Option<u32>> = numbers.take(2).collect();
+    let [Some(major), Some(minor)] = numbers[..] else { return true };
+    let [from, before] = call.versions;
+    from.is_none_or(|from| (major, minor) >= from) && before.is_none_or(|before| (major, minor) < before)
+}
+
+fn other_version(call: &ProgramCall, version: &str) -> AgentError {
+    let what = format!("{version} is not the program that {} stands for", call.id);
+    let shown =
+        |version: Option<(u32, u32)>| version.map_or("any".to_owned(), |(major, minor)| format!("{major}.{minor}"));
+    let [from, before] = call.versions;
+    let hint = format!(
+        "it is that from {} to before {}; or run the model with driver = \"agent\"",
+        shown(from),
+        shown(before)
+    );
+    AgentError::cannot(what, hint)
+}
+
+fn prepare(
+    call: &ProgramCall,
+    path: PathBuf,
+    version: String,
+    program: &Program,
+    workload: &Workload,
+) -> Result<RealProgram> {
     let memory = |name: &str| memfd_create(name, MemfdFlags::CLOEXEC).map_err(errno("memfd"));
     let path = path.to_string_lossy().into_owned();
     let mut argv = vec![path.clone()];
     argv.extend(call.subcommand.iter().map(ToString::to_string));
+    if let Some(runs) = futex_runs(program) {
+        // An option of `perf bench`, before the name of the collection.
+        argv.splice(2..2, ["--repeat".to_owned(), runs]);
+    }
     argv.extend(arguments(program)?);
     argv.extend(call.after.iter().map(ToString::to_string));
     Ok(RealProgram {
         id: program.id,
-        version: version(call, &path),
+        version,
         argv,
         repeat: program.repeat,
         interrupt: call.interruptible && !workload.ends && !program.repeat,
@@ -195,13 +262,19 @@ fn prepare(call: &ProgramCall, path: PathBuf, program: &Program, workload: &Work
     })
 }
 
+/// `runs` of `perf bench futex`, which is an option of `perf bench`.
+fn futex_runs(program: &Program) -> Option<String> {
+    let runs = program.options.iter().find(|(key, _)| key == "runs" && program.id.starts_with("perf-futex-"));
+    runs.and_then(|(_, value)| if let OptionValue::Int(runs) = value { Some(runs.to_string()) } else { None })
+}
+
 /// The options as command-line arguments. hackbench needs values as separate arguments, sysbench needs `--key=value`.
 fn arguments(program: &Program) -> Result<Vec<String>> {
     let entry = catalogue::all().iter().find(|entry| entry.id == program.id);
     let given = |name: &str| program.options.iter().find(|(key, _)| key == name).map(|(_, value)| value);
     let mut words = Vec::new();
     let mut option = |key: &str, value: String| match program.id {
-        "sysbench-cpu" => words.push(format!("--{key}={value}")),
+        id if id.starts_with("sysbench-") => words.push(format!("--{key}={value}")),
         _ => words.extend([format!("--{key}"), value]),
     };
     let mut flags = Vec::new();
@@ -210,6 +283,8 @@ fn arguments(program: &Program) -> Result<Vec<String>> {
         match (kind, value) {
             // Set below.
             _ if program.id == "cyclictest" && key == "histogram" => {}
+            // Before the subcommand.
+            _ if key == "runs" && futex_runs(program).is_some() => {}
             (_, OptionValue::Bool(on)) => flags.extend(on.then(|| format!("--{key}"))),
             (Some(OptionKind::Time { unit, .. }), value) => {
                 let nanos = catalogue::time_of(unit, value).unwrap_or(0);
@@ -296,6 +371,8 @@ mod tests {
             ),
             ("stress-ng-vm", vec![("vm-method", text("incdec"))], "--vm-method incdec --vm 0"),
             ("perf-pipe", vec![("loop", OptionValue::Int(9))], "--loop 9"),
+            ("perf-futex-wake", vec![("runs", OptionValue::Int(3)), ("nwakes", OptionValue::Int(2))], "--nwakes 2"),
+            ("sysbench-mutex", vec![("mutex-num", OptionValue::Int(5))], "--mutex-num=5"),
             ("sysbench-cpu", vec![("threads", OptionValue::Int(4)), ("time", text("2s"))], "--threads=4 --time=2"),
         ];
         for (id, options, want) in cases {
@@ -305,6 +382,26 @@ mod tests {
         let options = vec![("timeout".to_owned(), text("1500ms"))];
         let error = arguments(&Program { id: "stress-ng-pipe", options, repeat: false }).unwrap_err();
         assert!(error.to_string().contains("`timeout` in whole s"), "{error}");
+    }
+
+    #[test]
+    fn a_program_that_changed_under_its_name_is_told_by_its_version() {
+        let cases = [
+            ("perf-pipe", "perf 6.1.192", true),
+            ("perf-pipe", "perf 6.14", true),
+            ("perf-pipe", "perf 6.15.0", false),
+            ("perf-pipe", "perf 7.0.1", false),
+            ("perf-pipe-6.15", "perf 6.14.9", false),
+            ("perf-pipe-6.15", "perf 7.0.1", true),
+            ("perf-seccomp-notify", "perf 6.1.192", false),
+            ("perf-seccomp-notify", "perf 6.6.1", true),
+            ("perf-pipe", "perf, unknown version", true),
+            ("hackbench", "hackbench 2.40", true),
+        ];
+        for (id, version, wanted) in cases {
+            let call = PROGRAM_CALLS.iter().find(|call| call.id == id).unwrap();
+            assert_eq!(is_this(call, version), wanted, "{id} {version}");
+        }
     }
 
     #[test]

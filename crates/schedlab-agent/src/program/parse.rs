@@ -34,10 +34,44 @@ pub fn parse(id: &str, stdout: &str, stderr: &str) -> Result<ParsedOutput, Strin
     match id {
         "hackbench" => total(stdout, "Time:", "time"),
         "perf-messaging" => total(stdout, "Total time:", "total_time"),
-        "perf-pipe" => perf_pipe(stdout),
+        "perf-pipe" | "perf-pipe-6.15" | "perf-seccomp-notify" => perf_pipe(stdout),
         "cyclictest" => cyclictest(stdout),
         id if super::stressor_of(id).is_some() => stress_ng(super::stressor_of(id).unwrap_or(id), stdout, stderr),
-        "sysbench-cpu" => sysbench(stdout),
+        "perf-futex-hash" | "perf-futex-lock-pi" => {
+            let rate = number_after(stdout, "Averaged").ok_or("no line 'Averaged N operations/sec'")?;
+            Ok(ParsedOutput { rates: vec![("operations_per_second", rate)], ..ParsedOutput::default() })
+        }
+        "perf-futex-wake" => futex_time(stdout, "Wokeup"),
+        "perf-futex-requeue" => futex_time(stdout, "Requeued"),
+        "perf-futex-wake-parallel" => {
+            let milliseconds = milliseconds_in(stdout, "Avg per-thread latency")?;
+            let mean = ("latency", "mean".to_owned(), milliseconds * 1e3);
+            Ok(ParsedOutput { stats: vec![mean], ..ParsedOutput::default() })
+        }
+        "sysbench-cpu" => {
+            let rate = number_after(stdout, "events per second:").ok_or("no line 'events per second: N'")?;
+            Ok(ParsedOutput { rates: vec![("events_per_second", rate)], ..sysbench_latency(stdout)? })
+        }
+        "sysbench-threads" => {
+            let events =
+                number_after(stdout, "total number of events:").ok_or("no line 'total number of events: N'")?;
+            let rate = ("events_per_second", events / sysbench_time(stdout)?);
+            Ok(ParsedOutput { rates: vec![rate], ..sysbench_latency(stdout)? })
+        }
+        "sysbench-mutex" => {
+            let time = ("total_time", nanos(sysbench_time(stdout)?, 1e9));
+            Ok(ParsedOutput { samples: vec![time], ..sysbench_latency(stdout)? })
+        }
+        "sysbench-memory" => {
+            let per_second = |key: &str| {
+                let line = stdout.lines().find(|line| line.contains(key))?;
+                number(line.split_once('(')?.1.split_ascii_whitespace().next()?)
+            };
+            let rate = |key: &str| per_second(key).ok_or_else(|| format!("no line with '{key}' and a rate"));
+            let rates =
+                vec![("ops_per_second", rate("Total operations:")?), ("mib_per_second", rate("MiB transferred")?)];
+            Ok(ParsedOutput { rates, ..ParsedOutput::default() })
+        }
         "schbench" => schbench(stderr, &[("Latency percentiles", "latency")]),
         "schbench-1.0" => {
             let tables =
@@ -74,9 +108,10 @@ fn nanos(value: f64, each: f64) -> Nanos {
 fn perf_pipe(stdout: &str) -> Result<ParsedOutput, String> {
     let line = |word: &str| stdout.lines().find_map(|line| number(line.trim().strip_suffix(word)?.trim()));
     let each = line("usecs/op").ok_or("no line 'N usecs/op'")?;
+    // `# Executed N pipe operations between two processes`, `# Executed N system calls`.
     let executed = stdout.lines().find_map(|line| line.strip_prefix("# Executed "));
     let loops = executed.and_then(|rest| number(rest.split_ascii_whitespace().next()?));
-    let loops = loops.ok_or("no line '# Executed N pipe operations'")?;
+    let loops = loops.ok_or("no line '# Executed N ...'")?;
     let time = nanos(each * loops, 1e3);
     Ok(ParsedOutput { samples: vec![("usecs_per_op", time), ("total_time", time)], ..ParsedOutput::default() })
 }
@@ -139,10 +174,29 @@ fn stress_ng(stressor: &str, stdout: &str, stderr: &str) -> Result<ParsedOutput,
     Ok(found)
 }
 
-/// `events per second:`, and under `Latency (ms):` the lines `min:`, `avg:`, `max:` and `95th percentile:`, in steps of 10 us.
-fn sysbench(stdout: &str) -> Result<ParsedOutput, String> {
-    let rate = number_after(stdout, "events per second:").ok_or("no line 'events per second: N'")?;
-    let mut found = ParsedOutput { rates: vec![("events_per_second", rate)], ..ParsedOutput::default() };
+/// `Wokeup 8 of 8 threads in 0.2397 ms (+-8.84%)`: the mean over the runs, whose own lines begin with `[Run`.
+fn futex_time(stdout: &str, verb: &str) -> Result<ParsedOutput, String> {
+    let milliseconds = milliseconds_in(stdout, verb)?;
+    Ok(ParsedOutput { samples: vec![("time", nanos(milliseconds, 1e6))], ..ParsedOutput::default() })
+}
+
+/// The time on the last line that begins with `key`, as ` in TIME ms`.
+fn milliseconds_in(stdout: &str, key: &str) -> Result<f64, String> {
+    let line = stdout.lines().rev().find(|line| line.starts_with(key));
+    let time = line.and_then(|line| number(line.rsplit_once(" in ")?.1.split_once(" ms")?.0));
+    time.ok_or_else(|| format!("no line '{key} ... in TIME ms'"))
+}
+
+/// `total time:   1.0019s`
+fn sysbench_time(stdout: &str) -> Result<f64, String> {
+    let line = stdout.lines().find_map(|line| line.trim().strip_prefix("total time:"));
+    let seconds = line.and_then(|rest| number(rest.trim().strip_suffix('s')?)).filter(|seconds| *seconds > 0.0);
+    seconds.ok_or_else(|| "no line 'total time: SECONDSs'".to_owned())
+}
+
+/// Under `Latency (ms):` the lines `min:`, `avg:`, `max:` and `95th percentile:`, in steps of 10 us.
+fn sysbench_latency(stdout: &str) -> Result<ParsedOutput, String> {
+    let mut found = ParsedOutput::default();
     let latency: Vec<&str> = stdout.lines().skip_while(|line| line.trim() != "Latency (ms):").skip(1).collect();
     for line in latency.iter().take_while(|line| !line.trim().is_empty()) {
         let Some((name, value)) = line.trim().split_once(':') else { continue };
@@ -205,9 +259,17 @@ mod tests {
     // No schbench is packaged: built from its repository at 3d16b23, and at 24e32b8 for 1.0.
     const SCHBENCH: &str = include_str!("../../tests/programs/schbench-3d16b23.txt");
     const SCHBENCH_1: &str = include_str!("../../tests/programs/schbench-1.0.txt");
+    const HASH: &str = include_str!("../../tests/programs/perf-6.1-futex-hash.txt");
+    const LOCK_PI: &str = include_str!("../../tests/programs/perf-6.1-futex-lock-pi.txt");
+    const WAKE: &str = include_str!("../../tests/programs/perf-6.1-futex-wake.txt");
+    const WAKE_PARALLEL: &str = include_str!("../../tests/programs/perf-6.1-futex-wake-parallel.txt");
+    const REQUEUE: &str = include_str!("../../tests/programs/perf-6.1-futex-requeue.txt");
+    const THREADS: &str = include_str!("../../tests/programs/sysbench-1.0.20-threads.txt");
+    const MUTEX: &str = include_str!("../../tests/programs/sysbench-1.0.20-mutex.txt");
+    const MEMORY: &str = include_str!("../../tests/programs/sysbench-1.0.20-memory.txt");
     const SYSBENCH: &str = include_str!("../../tests/programs/sysbench-1.0.20-cpu.txt");
 
-    const IDS: [&str; 11] = [
+    const IDS: [&str; 19] = [
         "hackbench",
         "perf-messaging",
         "perf-pipe",
@@ -217,6 +279,14 @@ mod tests {
         "stress-ng-nanosleep",
         "stress-ng-exec",
         "sysbench-cpu",
+        "sysbench-threads",
+        "sysbench-mutex",
+        "sysbench-memory",
+        "perf-futex-hash",
+        "perf-futex-lock-pi",
+        "perf-futex-wake",
+        "perf-futex-wake-parallel",
+        "perf-futex-requeue",
         "schbench",
         "schbench-1.0",
     ];
@@ -258,6 +328,27 @@ mod tests {
         }
         let idle = "stress-ng: metrc: [1] sem   5   1.00  0.00  0.00   5.00   0.00\n";
         assert!(parse("stress-ng-sem", "", idle).unwrap().cpu_rates.is_empty());
+    }
+
+    #[test]
+    fn perf_bench_futex_prints_means() {
+        let one = |id, text| parse(id, text, "").unwrap();
+        assert_eq!(one("perf-futex-hash", HASH).rates, [("operations_per_second", 952_832.0)]);
+        assert_eq!(one("perf-futex-lock-pi", LOCK_PI).rates, [("operations_per_second", 3_369.0)]);
+        assert_eq!(one("perf-futex-wake", WAKE).samples, [("time", 239_700)]);
+        assert_eq!(one("perf-futex-requeue", REQUEUE).samples, [("time", 9_700)]);
+        assert_eq!(one("perf-futex-wake-parallel", WAKE_PARALLEL).stats, [("latency", "mean".to_owned(), 135.0)]);
+    }
+
+    #[test]
+    fn sysbench_prints_rates_by_test() {
+        let one = |id, text| parse(id, text, "").unwrap();
+        assert_eq!(one("sysbench-threads", THREADS).rates, [("events_per_second", 334.0 / 1.0019)]);
+        assert_eq!(one("sysbench-mutex", MUTEX).samples, [("total_time", 3_600_000)]);
+        let rates = [("ops_per_second", 3_533_530.86), ("mib_per_second", 3_450.71)];
+        assert_eq!(one("sysbench-memory", MEMORY).rates, rates);
+        let mean = |id, text| one(id, text).stats.iter().find(|(_, stat, _)| stat == "mean").map(|(.., value)| *value);
+        assert_eq!((mean("sysbench-threads", THREADS), mean("sysbench-mutex", MUTEX)), (Some(6_000.0), Some(1_730.0)));
     }
 
     #[test]
@@ -328,7 +419,7 @@ mod tests {
         #[test]
         fn no_output_makes_the_parsers_panic(
             id in proptest::sample::select(&IDS[..]),
-            base in proptest::sample::select(&[HACKBENCH, MESSAGING, PIPE, CYCLICTEST, STRESS, STRESSORS, SYSBENCH, SCHBENCH, SCHBENCH_1][..]),
+            base in proptest::sample::select(&[HACKBENCH, MESSAGING, PIPE, CYCLICTEST, STRESS, STRESSORS, SYSBENCH, THREADS, MUTEX, MEMORY, HASH, WAKE, WAKE_PARALLEL, SCHBENCH, SCHBENCH_1][..]),
             cut in 0usize..4000, other in "\\PC{0,20}", at in 0usize..4000, any in "[ -~\\n\\t]{0,200}",
         ) {
             let mut text: Vec<char> = base.chars().take(cut).collect();
