@@ -22,7 +22,7 @@
 //!
 //! [`run`] takes a [`schedlab_spec::RunSpec`] and sends every event of the run to a sink. Decisions come from
 //! `schedlab-policy`; this crate alone advances time. From the bottom up: `run` (what all share), `machine`, `kernel`,
-//! `programs`, `world` (the event loop), `session` (a run looked at instant by instant).
+//! `programs`, `world` (the event loop), `session` (a run that is advanced instant by instant).
 
 mod check;
 mod error;

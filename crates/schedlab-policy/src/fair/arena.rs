@@ -1,8 +1,8 @@
 //! The state of the class by index: entities, queues, groups; and the ways between them (`parent_entity`, `group_cfs_rq`,
 //! `find_matching_se`, `set_task_rq`).
 //!
-//! Queue `g * n + c` of `n` CPUs is group g's on CPU c, so the root group's queues are the CPUs' own. Nothing here decides:
-//! these are the structures that the functions in the files beside this one work on.
+//! Queue `g * n + c` of `n` CPUs is group g's on CPU c, so the root group's queues are the CPUs' own. No decision is made
+//! here: these are the structures on which the functions in the other files of this folder work.
 
 use super::cfs_rq::CfsRq;
 use super::entities::Entities;

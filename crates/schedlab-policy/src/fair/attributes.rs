@@ -1,8 +1,8 @@
 //! New attributes of a task: nice value, policy, slice, allowed CPUs, class (`set_user_nice`, `__sched_setscheduler`,
 //! `prio_changed_fair`, `switched_from_fair`, `switched_to_fair`).
 //!
-//! Every change takes a queued task off its queue and puts it back, and a running one is put and set again; what that does
-//! to lag and deadline is the kernel's.
+//! For every change a queued task is dequeued and enqueued again, and a running one is put and set again; the effect on lag
+//! and deadline is the kernel's.
 
 use super::entity::{Entity, EntityId};
 use super::fair_sched_class::Fair;

@@ -1,6 +1,6 @@
 //! A runqueue of the fair class (`struct cfs_rq`): one per group and CPU, the root group's being the CPU's own.
 //!
-//! Files beside this one add functions over one queue and the entities on it: [`average`](super::average),
+//! The other files of this folder add functions over one queue and the entities on it: [`average`](super::average),
 //! [`place_entity`](super::place_entity), [`pick_eevdf`](super::pick_eevdf), [`protect_slice`](super::protect_slice),
 //! [`charge`](super::charge), [`reweight_entity`](super::reweight_entity). None of them accesses another queue.
 

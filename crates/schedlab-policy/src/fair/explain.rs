@@ -1,7 +1,7 @@
 //! Records why a decision was made, on request.
 //!
-//! Every level of the hierarchy decides for itself and is recorded so: a pick is one record per level from the root
-//! down, the last of which names the task.
+//! Every level of the hierarchy decides separately and is recorded separately: a pick is one record per level from the
+//! root down, the last of which names the task.
 
 use super::cfs_rq::CfsRq;
 use super::entities::Entities;

@@ -1,4 +1,4 @@
-//! Adopting a recorded kernel's choice after a decision, for a replay. Nothing here is a rule of the scheduler.
+//! Adopts a recorded kernel's choice after a decision, for a replay. Nothing here is a rule of the scheduler.
 
 use super::entity::EntityId;
 use super::fair_sched_class::Fair;

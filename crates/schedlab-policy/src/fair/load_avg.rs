@@ -2,7 +2,7 @@
 //! calls it, `update_blocked_averages`).
 //!
 //! A queue follows its CPU's [`PeltClock`](crate::pelt::PeltClock), which is the task clock unless the CPU's capacity or
-//! frequency is scaled. A group's entity follows its own history of running; what a task takes along into or out of the
+//! frequency is scaled. A group's entity follows its own history of running; the load of a task that enters or leaves the
 //! group below it is propagated ([`crate::pelt::group`]).
 //!
 //! Simplified: clocks start at 1 ms instead of 0, because 0 in `last_update_time` means "not attached".

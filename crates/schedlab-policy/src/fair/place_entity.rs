@@ -2,12 +2,12 @@
 //!
 //! # CFS (6.1.192)
 //!
-//! At min_vruntime; one virtual slice later for a fork (START_DEBIT); up to sched_latency earlier for a sleeper, half of
-//! that with GENTLE_FAIR_SLEEPERS; never left of where the entity was.
+//! An entity is placed at min_vruntime; after a fork one virtual slice later (START_DEBIT); after a sleep up to sched_latency
+//! earlier, or half of that with GENTLE_FAIR_SLEEPERS. Its vruntime never decreases.
 //!
 //! # EEVDF
 //!
-//! The entity should come back with the lag `l` that it left with (PLACE_LAG), that is, at `V - l`. But its arrival moves V:
+//! The entity should have the lag `l` with which it left (PLACE_LAG), that is, be at `V - l`. But its arrival moves V:
 //! with the sum of weights `W` before and its own weight `w`, placing it at `V - x` gives the new mean
 //! `V' = V - x * w / (W + w)`, so what remains of `x` is
 //!
@@ -15,10 +15,10 @@
 //! l = V' - (V - x) = x - x * w / (W + w) = x * W / (W + w)
 //! ```
 //!
-//! Hence it is placed with `x = l * (W + w) / W` ([`inflate_lag`]). On an empty queue V is where the entity is, and no lag is
-//! kept. The deadline is `v + slice / w`, half a slice for a fork, or the relative deadline that the entity left with.
-//! The 2023 series forgives a slice shorter than average one slice of lag (PLACE_FUDGE) and may move a sleeper left by
-//! half a slice (PLACE_BONUS).
+//! It is therefore placed with `x = l * (W + w) / W` ([`inflate_lag`]). On an empty queue V is the entity's own vruntime, and
+//! no lag is kept. The deadline is `v + slice / w`, half a slice for a fork, or the relative deadline that the entity left with.
+//! The 2023 series adds one slice to a negative lag if the slice is shorter than average (PLACE_FUDGE), and may place a sleeper
+//! half a slice earlier (PLACE_BONUS).
 
 use super::cfs_rq::CfsRq;
 use super::entities::Entities;

@@ -1,4 +1,4 @@
-//! What a trace can show of the class's state.
+//! The parts of the class's state that a trace can contain.
 
 use super::entity::Entity;
 use super::load_avg::BOOT;

@@ -1,4 +1,4 @@
-//! Putting a task or a queue into a recorded state, for a replay that starts in the middle of a kernel's life. Nothing here
+//! Sets a task or a queue to a recorded state, for a replay that starts while the kernel is already running. Nothing here
 //! is a rule of the scheduler.
 
 use super::arena::Arena;

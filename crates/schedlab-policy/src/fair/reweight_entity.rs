@@ -1,4 +1,4 @@
-//! What a new weight does to an entity of one queue (`reweight_entity`).
+//! The effect of a new weight on an entity of one queue (`reweight_entity`).
 //!
 //! A queued entity whose weight changes from w to w' keeps v under CFS and in the 2023 series (EEVDF then loses or
 //! invents lag). 6.6 stretches the request: `d = v + (d - v) w/w'`. From 6.7 on the lag in service, `w * vl`, is kept, so

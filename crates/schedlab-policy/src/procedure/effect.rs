@@ -1,4 +1,4 @@
-//! What a procedure passes to its driver.
+//! The effects that a procedure passes to its driver.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 

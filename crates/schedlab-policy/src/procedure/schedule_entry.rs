@@ -1,4 +1,4 @@
-//! What `__schedule` finds when it begins.
+//! The state of a CPU when `__schedule` begins.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 

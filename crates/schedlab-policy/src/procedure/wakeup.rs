@@ -1,4 +1,4 @@
-//! The wakeup of a task, as its procedures pass it on.
+//! The state of a wakeup that is passed between its procedures.
 
 use schedlab_model::{CpuId, TaskId};
 

@@ -3,8 +3,10 @@
 //! A wakeup check that leaves the running task with need-resched set has just updated the runqueue's clock, and so has a
 //! yield: the next `__schedule` does not update it again. The time until then, such as the latency of an interrupt, of an
 //! idle exit or of a system call that has to end first, is charged to the next task instead of the previous one, whatever
-//! classes they are of. What the pick takes is the next task's as well, because `__schedule` reads the clock before. kernel/sched/core.c of 5.2 to 7.2 (`check_preempt_curr`, `wakeup_preempt`). Not modelled: up to 6.1
-//! the clock does not advance until the switch is over, newidle balancing included.
+//! their classes. The time of the pick is charged to the next task as well, because `__schedule` reads the clock before.
+//!
+//! Follows kernel/sched/core.c of 5.2 to 7.2 (`check_preempt_curr`, `wakeup_preempt`). Not modelled: up to 6.1 the clock does
+//! not advance until the switch is over, newidle balancing included.
 
 use schedlab_model::{CpuId, Nanos};
 

@@ -2,7 +2,7 @@
 //!
 //! A file is named after the function that it contains. Wakeups take the fast path ([`wake_affine`], then
 //! [`select_idle_sibling`]), fork and exec the slow path ([`sched_balance_find_dst_cpu`]). Where CPUs differ in
-//! capacity the rules of [`crate::asym`] come in. Not modelled: migration-disabled tasks.
+//! capacity, the rules of [`crate::asym`] apply as well. Not modelled: migration-disabled tasks.
 
 mod find_idlest_group_by_load;
 pub(crate) mod idle_map;

@@ -4,7 +4,7 @@
 //! From the highest domain downwards: the idlest group other than the local one if it is idle enough to justify the move,
 //! and in it the CPU that became idle last, or else the least loaded one. The search continues in that CPU's next smaller
 //! domain. Up to 5.4 groups are compared by load ([`super::find_idlest_group_by_load`]). Not modelled: exit latencies of
-//! idle states, which the policy does not know, misfit tasks, core scheduling.
+//! idle states, which are not part of the policy, misfit tasks, core scheduling.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 

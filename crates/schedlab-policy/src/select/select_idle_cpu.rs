@@ -4,9 +4,9 @@
 //! One pass over the allowed CPUs of the cache from target + 1 on (5.13: from target), wrapping around. With the idle-core
 //! hint the pass searches for the first core that is idle as a whole, or else takes the first idle thread that it has
 //! passed; there is no budget, and a failure clears the hint. Without the hint it takes the first idle CPU among the first
-//! `budget` CPUs ([`super::sis_budget`]). A CPU
-//! whose vCPU reads as preempted is not idle here ([`crate::Sched::set_vcpu_preempted`]). From 6.7 on the CPUs of the
-//! target's cluster come first, then the others, both from target + 1 on. Not modelled: core scheduling cookies.
+//! `budget` CPUs ([`super::sis_budget`]). A CPU whose vCPU is reported as preempted does not count as idle
+//! ([`crate::Sched::set_vcpu_preempted`]). From 6.7 on the CPUs of the target's cluster come first, then the others, both
+//! from target + 1 on. Not modelled: core scheduling cookies.
 
 use schedlab_model::{CpuId, Distance, Nanos, TaskId, Topology};
 

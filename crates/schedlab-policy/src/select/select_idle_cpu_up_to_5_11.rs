@@ -7,7 +7,7 @@
 //!
 //! SIS_ITERATOR_MASK (proposal of 8 July 2019 on 5.2, "Optimize the idle CPU search", not merged): the core scan clears
 //! every CPU that it finds busy from a mask of the cache's allowed CPUs, and the CPU scan walks the rest, so that its budget
-//! is spent only on CPUs that are not known to be busy. The mask is valid for one wakeup.
+//! is spent only on CPUs that have not been found busy. The mask is valid for one wakeup.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 

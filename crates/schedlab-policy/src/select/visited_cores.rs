@@ -1,4 +1,4 @@
-//! Which cores a search has seen.
+//! The cores that a search has already tested.
 
 /// Scratch memory of the core search, allocated once.
 #[derive(Clone, Debug, Default)]

@@ -1,4 +1,5 @@
-//! Time conservation: busy + idle + cost + stolen = wall, per CPU, against a record of when a task was on the CPU.
+//! Time conservation: busy + idle + cost + stolen = wall, per CPU, against a separate record of the
+//! times at which a task was on the CPU.
 
 use schedlab_model::{CpuId, Nanos};
 

@@ -1,4 +1,4 @@
-//! Quotas of groups: the pools' timers, and what a throttled task does on its way to user mode.
+//! Quotas of groups: the timers of the pools, and the task work of a throttled task on its return to user mode.
 
 use schedlab_model::{rarely, CpuId};
 use schedlab_policy::Resched;

@@ -1,4 +1,4 @@
-//! What the scheduler's own structures cost when other CPUs have touched them: lines and locks of runqueues, lines of tasks.
+//! The cost of the scheduler's own structures when other CPUs have accessed them: lines and locks of runqueues, lines of tasks.
 
 use schedlab_model::{rarely, CpuId, Nanos, TaskId};
 use schedlab_policy::fair::GroupId;

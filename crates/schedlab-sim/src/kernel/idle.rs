@@ -1,4 +1,4 @@
-//! Into an idle state and out of it.
+//! The entry into an idle state and the exit from it.
 
 use std::cmp::Reverse;
 

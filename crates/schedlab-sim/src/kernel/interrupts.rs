@@ -1,4 +1,4 @@
-//! What reaches a CPU from outside its task besides the tick: timers, inter-processor interrupts, the end of an idle state.
+//! Interrupts other than the tick: timers, inter-processor interrupts, the end of an idle state.
 
 use schedlab_model::{rarely, CpuId};
 use schedlab_trace::Sink;

@@ -1,4 +1,4 @@
-//! A kernel: its scheduler, per-CPU state, tasks, groups and timers, on a machine that executes and prices what it does.
+//! A kernel: its scheduler, per-CPU state, tasks, groups and timers, on a machine that executes its work and states the costs.
 //!
 //! Functions follow the kernel's of the same name. Each gets the parts of a run that it works on.
 

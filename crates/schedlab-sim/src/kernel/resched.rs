@@ -1,4 +1,4 @@
-//! `resched_curr`: a CPU is asked to reschedule.
+//! `resched_curr`: requests a reschedule of a CPU.
 
 use schedlab_model::{rarely, CpuId};
 use schedlab_policy::{PreemptModel, Resched};

@@ -6,7 +6,7 @@
 //! position in work = work of the call * position in instructions / length in instructions
 //! ```
 //!
-//! - Without kernel preemption these parts are the check points, and the loops that look at the flag at every page of a page
+//! - Without kernel preemption these parts are the check points, and the loops that check the flag at every page of a page
 //!   table, under its lock.
 //! - With it they are everything outside the sections under a spinlock or with interrupts disabled. Interrupts are not held
 //!   back in the latter, which are shorter than 3 us.

@@ -1,4 +1,4 @@
-//! When the next tick of a CPU comes.
+//! The time of a CPU's next tick.
 
 use schedlab_model::CpuId;
 use schedlab_trace::Sink;

@@ -1,4 +1,4 @@
-//! What a CPU's governor of idle states decides, and the state that the threads of a core reach together.
+//! The decision of a CPU's idle governor, and the state that the threads of a core reach together.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What a governor of idle states is given and what it decides: the states, the timers, what ended the last stay, and the choice.
+//! The inputs and the output of an idle governor: the states, the timers, what ended the last stay, and the choice.
 
 use schedlab_model::{Nanos, USEC};
 

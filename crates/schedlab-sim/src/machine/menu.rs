@@ -3,7 +3,7 @@
 //! drivers/cpuidle/governors/menu.c of 5.10 to 7.2; [`MenuRules`] has what differs between them. The prediction is the
 //! smaller one of two: the time to the next timer, times a factor learnt per order of magnitude of that time, and the
 //! typical one of the last eight idle periods, if they agree. The deepest state whose target residency it covers is
-//! chosen. The tick goes on if it is shorter than a tick or the state polls: it wakes the CPU, which then chooses anew.
+//! chosen. The tick continues if it is shorter than a tick or the state polls; it wakes the CPU, and the governor chooses again.
 //! Left out: `nr_iowait` (up to 6.12), no task here waits for a disk; states switched off in sysfs.
 
 use schedlab_model::{Nanos, USEC};

@@ -1,4 +1,4 @@
-//! A stay of a task with a working set on a CPU: what it finds in the caches, and what it leaves there.
+//! A stay of a task with a working set on a CPU: how much of the set is in the caches when it begins, and when it ends.
 
 use schedlab_model::{CpuId, Pid};
 

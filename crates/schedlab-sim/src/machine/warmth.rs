@@ -12,7 +12,7 @@
 //! debt = sum over levels of (U(i) - R(i)) * (read(i + 1) - read(i)), where the memory is the level behind the last,
 //!
 //! with R(i) not less than that of any nearer level. One pass over the warm set takes `touch` = [`Caches::warm_read`] of W. No
-//! task goes through its set faster than that, so the debt is spread over the next `touch` of its work: work w takes
+//! task traverses its set faster than that, so the debt is spread over the next `touch` of its work: work w takes
 //!
 //! w + debt * min(w, touch) / touch,
 //!

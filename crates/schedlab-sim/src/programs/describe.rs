@@ -1,4 +1,4 @@
-//! Tasks in words: where one stands in its program, what it waits for.
+//! Describes a task for messages: its position in its program, and what it waits for.
 
 use schedlab_model::TaskId;
 use schedlab_trace::Section;

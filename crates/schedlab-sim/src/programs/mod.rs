@@ -1,4 +1,4 @@
-//! The task programs of a kernel's tasks: where each stands in its program, what they share, what their operations do.
+//! The task programs of a kernel's tasks: the position of each, the objects that they share, the effects of their operations.
 //!
 //! The interpreter takes the running task from one operation that takes time to the next; a segment of that time is what
 //! its CPU executes. System calls go to the kernel.

@@ -1,4 +1,4 @@
-//! What tasks share and wait on.
+//! The objects that tasks share and wait on.
 
 use std::collections::VecDeque;
 

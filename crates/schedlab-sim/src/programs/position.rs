@@ -1,4 +1,4 @@
-//! Where a task stands in its program.
+//! A task's position in its program.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! Where tasks come from: the workloads' own at the start, forks later.
+//! The creation of tasks: those of the workloads at the start, forks later.
 
 use std::cmp::Reverse;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Spinlocks in user space: a task that does not get the lock burns CPU time until it does.
 //!
-//! The holder may be preempted, in user mode or in a page fault. The scheduler is not aware that others spin for it;
+//! The holder may be preempted, in user mode or in a page fault. The scheduler has no information that others spin for the lock;
 //! the holder may request a time slice extension.
 
 use schedlab_model::Nanos;

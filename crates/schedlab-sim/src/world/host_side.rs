@@ -1,4 +1,4 @@
-//! What a kernel keeps of the guests that it hosts.
+//! The state that a kernel keeps for the guests that it hosts.
 
 use schedlab_model::KernelId;
 use schedlab_spec::{Guest, RunSpec};

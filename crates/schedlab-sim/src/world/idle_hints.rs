@@ -1,4 +1,4 @@
-//! What a host of powerpc tells its guests about idle CPUs: hints in the memory of each vCPU, or the answer to a hypercall.
+//! Idle hints of a powerpc host to its guests: a word in the memory of each vCPU, or the result of a hypercall.
 
 use schedlab_model::CpuId;
 use schedlab_trace::Sink;

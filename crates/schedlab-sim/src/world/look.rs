@@ -1,4 +1,4 @@
-//! The checkers' regular look at the whole state, and what a finding does.
+//! The checkers' periodic check of the whole state, and the consequence of a violation.
 
 use schedlab_model::{CpuId, TaskId};
 use schedlab_trace::Sink;

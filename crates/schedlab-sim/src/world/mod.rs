@@ -1,4 +1,4 @@
-//! One run: owns machines, kernels and programs, and lets time pass for them.
+//! One run: owns machines, kernels and programs, and advances their time.
 
 mod actions;
 mod host_side;

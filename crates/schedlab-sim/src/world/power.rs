@@ -1,4 +1,4 @@
-//! Whether a guest runs, and what is still to be done to it.
+//! Whether a guest runs, and which of its pause, resume and kill events are pending.
 
 use schedlab_model::{CpuId, KernelId, Nanos};
 use schedlab_spec::GuestAction;
