@@ -1,4 +1,4 @@
-//! Why a kernel cannot be configured as asked.
+//! Why a kernel cannot be configured as requested.
 
 /// A setting that this kernel does not have, or that changes nothing in the model of it.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

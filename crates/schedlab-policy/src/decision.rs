@@ -1,4 +1,4 @@
-//! Why the scheduler decided what it decided: the rule, the feature, the numbers compared, the function of the kernel.
+//! The reason for a decision of the scheduler: the rule, the feature, the numbers compared, the function of the kernel.
 
 use crate::features::Feature;
 use crate::group_id::GroupId;

@@ -1,4 +1,4 @@
-//! One event on one line, for people: the tracepoint's name and fields, without task names.
+//! One event as a line of text for display: the tracepoint's name and fields, without task names.
 
 use std::fmt;
 

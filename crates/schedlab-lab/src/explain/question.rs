@@ -1,7 +1,7 @@
 //! The decision that caused the event at which two runs differ, and the other run's answer to the same question.
 //!
 //! A decision explains the difference only if the other run decided the same question differently or never had to decide
-//! it. If both decided alike, the cause is elsewhere.
+//! it. If both decisions are the same, the cause is elsewhere.
 
 use schedlab_model::Nanos;
 use schedlab_policy::decision::{Decision, During, Verdict};

@@ -1,6 +1,7 @@
 //! The capacity that is left of a CPU for the fair class (`scale_rt_capacity`, `update_cpu_capacity`, `update_group_capacity`,
-//! `check_cpu_capacity`, kernel/sched/fair.c 5.2 to 7.2): its own capacity (1024 if all are equal) less the utilisation of the real-time class, of that the share
-//! which the hypervisor leaves to a guest with paravirt time accounting (`scale_irq_capacity`), at least 1.
+//! `check_cpu_capacity`, kernel/sched/fair.c 5.2 to 7.2): its own capacity (1024 if all are equal) minus the utilisation of
+//! the real-time class; of the rest, in a guest with paravirt time accounting, the share that is not stolen
+//! (`scale_irq_capacity`); at least 1.
 //!
 //! A CPU updates its own capacity when it balances in its lowest domain. The capacity of a group is summed from the groups
 //! below it when one of its CPUs balances at that level. A newidle pass does neither before the domain's interval has

@@ -1,11 +1,12 @@
 //! The scheduling domains of a machine: which CPUs are balanced against each other, how often, and from which imbalance on.
 //!
 //! kernel/sched/topology.c `sd_init`, 5.2 to 7.2: w = CPUs of the domain; interval w ms (up to 2w), times 16 on a busy
-//! CPU (32 up to 5.9); imbalance_pct 110 (SMT) or 117 (125 above the cache up to 5.9); cache_nice_tries 0 (SMT), 1, 2 (NUMA). A domain's groups are its child domains
-//! (its CPUs at the lowest level); each CPU's list begins with its own group. Domains of equal span share one object here;
-//! the state that the kernel keeps per CPU is [`DomainState`]. A CPU that is not
-//! active has none. Not modelled: overlapping NUMA domains (one NUMA level spans
-//! all nodes, within reclaim distance), isolated CPUs.
+//! CPU (32 up to 5.9); imbalance_pct 110 (SMT) or 117 (125 above the cache up to 5.9); cache_nice_tries 0 (SMT), 1, 2 (NUMA).
+//!
+//! A domain's groups are its child domains (its CPUs at the lowest level); each CPU's list begins with its own group.
+//! Domains of equal span share one object here; the state that the kernel keeps per CPU is [`DomainState`]. A CPU that is
+//! not active has none. Not modelled: overlapping NUMA domains (one NUMA level spans all nodes, within reclaim distance),
+//! isolated CPUs.
 
 use schedlab_model::{CpuId, CpuMask, Level, Nanos, Topology};
 

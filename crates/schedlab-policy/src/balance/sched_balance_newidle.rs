@@ -4,8 +4,8 @@
 //! two tasks (the root domain's overload flag), or if avg_idle is below the lowest domain's max_newidle_lb_cost (up to 5.15
 //! below migration_cost). Otherwise the CPU walks up its domains while avg_idle covers the time spent so far plus the
 //! domain's most expensive pass (which decays by 1/85 per second), until tasks are pulled. NI_RANDOM (6.1.192): a domain is skipped with
-//! the probability of its failures among the last calls; NI_RATE (7.1) adds 1/1024 for each 4.2 ms that 512 calls took. The duration of a pass is the time that the caller charges for it
-//! (`Sched::set_balance_cost`).
+//! the probability of its failures among the last calls; NI_RATE (7.1) adds 1/1024 for each 4.2 ms that 512 calls took. The
+//! duration of a pass is the time that the caller charges for it (`Sched::set_balance_cost`).
 
 use schedlab_model::{CpuId, Nanos};
 

@@ -1,4 +1,4 @@
-//! The deadline class as one of the classes: the kernel's verbs (`dl_sched_class`).
+//! The deadline class as one of the classes: the methods of `dl_sched_class`.
 
 use schedlab_model::{CpuId, Nanos, TaskId, USEC};
 

@@ -1,4 +1,4 @@
-//! Records of what the class decided. Deadlines and runtimes are ns from the decision on.
+//! Records of the decisions of the class. Deadlines and runtimes are in ns from the decision on.
 
 use schedlab_model::{CpuId, Nanos, Pid, TaskId};
 

@@ -2,7 +2,7 @@
 //!
 //! Earliest deadline first, with a constant bandwidth server for each task: a task that has used up its runtime leaves the
 //! queue until its next period begins, so it cannot use the bandwidth that others have reserved. [`cbs`] keeps runtimes and deadlines,
-//! [`queue`] the queues, [`bandwidth`] decides which tasks are admitted and when bandwidth is released, [`balance`] chooses CPUs,
+//! [`queue`] the queues, [`bandwidth`] decides which tasks are admitted and when bandwidth is released, [`balance`] selects CPUs,
 //! [`class`] is the interface to core code. Left out: deadline inheritance, GRUB (SCHED_FLAG_RECLAIM), and competition with
 //! the fair server, which is part of the real-time class here.
 

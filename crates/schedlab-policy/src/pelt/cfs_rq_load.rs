@@ -1,8 +1,8 @@
-//! A queue's averages, and tasks that join and leave them (`update_cfs_rq_load_avg`, `attach_entity_load_avg`,
+//! A queue's averages, and the attach and detach of tasks (`update_cfs_rq_load_avg`, `attach_entity_load_avg`,
 //! `detach_entity_load_avg`, `remove_entity_load_avg`, `enqueue_load_avg`).
 //!
-//! A queue's averages include tasks that sleep there. A task that moves takes its part along: at once if the queue's lock
-//! is held (it was queued), or by a record ([`Removed`]) for the queue's next update (it slept).
+//! A queue's averages include tasks that sleep there. If a task moves, its part is subtracted: at once if the queue's
+//! lock is held (it was queued), or by a record ([`Removed`]) at the queue's next update (it slept).
 
 use super::sched_avg::{SchedAvg, State};
 use super::series::CAPACITY_SHIFT;

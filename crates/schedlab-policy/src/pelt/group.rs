@@ -1,8 +1,8 @@
 //! Load across the levels of the group tree: what a group's entity takes over from its queue (`update_tg_cfs_util`,
 //! `update_tg_cfs_runnable`, `update_tg_cfs_load`), and the group's share per CPU (`calc_group_shares`).
 //!
-//! A group entity's own history says when the group ran here; what moved in or out of the group below is not in it and
-//! is propagated: utilisation and runnable are copied, load is estimated from the sum that came or went.
+//! A group entity's own history shows when the group ran here; it does not contain what moved in or out of the group below,
+//! which is propagated: utilisation and runnable are copied, load is estimated from the sum that came or went.
 
 use super::cfs_rq_load::QueueLoad;
 use super::sched_avg::SchedAvg;

@@ -1,4 +1,4 @@
-//! How a queue's sum follows when an average was reduced by what left.
+//! The sum of a queue after the part of an entity that left has been subtracted from its average.
 
 use super::series::PELT_MIN_DIVIDER;
 

@@ -1,8 +1,8 @@
 //! Which CPU a task of the class runs on: at wakeup, pushed away, pulled in (`select_task_rq_rt`, `find_lowest_rq`,
 //! `push_rt_task`, `pull_rt_task`, `cpupri_find`; kernel/sched/rt.c 6.1).
 //!
-//! The aim is that the n best tasks of the machine run on its n CPUs. Left out: pushes by interrupt (RT_PUSH_IPI tells
-//! other CPUs to push; here the CPU pulls itself), migration-disabled tasks, capacities.
+//! The aim is that the n best tasks of the machine run on its n CPUs. Left out: pushes by interrupt (with
+//! RT_PUSH_IPI an IPI makes other CPUs push; here the CPU pulls itself), migration-disabled tasks, capacities.
 
 use super::{Rt, MAX_RT_PRIO};
 use crate::class::SchedClass;

@@ -1,4 +1,4 @@
-//! The real-time class as one of the classes: the kernel's verbs (`rt_sched_class`).
+//! The real-time class as one of the classes: the methods of `rt_sched_class`.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 

@@ -1,4 +1,4 @@
-//! Records of what the class decided, and of what kept it from running.
+//! Records of the decisions of the class, and of its throttling.
 
 use super::Rt;
 use crate::decision::{Class, Decision, During, Function, Pool, Verdict};

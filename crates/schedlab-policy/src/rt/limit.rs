@@ -1,13 +1,13 @@
-//! What leaves time for others: RT throttling (up to 6.11), or the fair class's deadline server (6.12 and later).
+//! The limits of the real-time class: RT throttling (up to 6.11), or the fair server (6.12 and later).
 //!
-//! Throttling (`sched_rt_runtime_exceeded`, `do_sched_rt_period_timer`): a CPU's class that has run for more than
-//! `sched_rt_runtime_us` rests until the end of the period, even if no other task is runnable. RT_RUNTIME_SHARE lets it
-//! borrow what other CPUs did not use.
+//! Throttling (`sched_rt_runtime_exceeded`, `do_sched_rt_period_timer`): if the class has run on a CPU for more than
+//! `sched_rt_runtime_us`, it is throttled there until the end of the period, even if no other task is runnable. With
+//! RT_RUNTIME_SHARE it borrows unused runtime of other CPUs.
 //!
-//! Deadline server (`dl_server_start`, `update_curr_dl_se`, `dl_server_timer`, kernel/sched/deadline.c 6.12.0): 50 ms of
-//! every second for a fair class that waits. It is deferred: at deadline - runtime it goes above this class, unless the
-//! fair class ran meanwhile and used the runtime up, which begins a new period. Left out: it is watched only once some
-//! task of the machine is or was of this class or the deadline class; competition with deadline tasks; its debugfs knobs.
+//! Fair server (`dl_server_start`, `update_curr_dl_se`, `dl_server_timer`, kernel/sched/deadline.c 6.12.0): 50 ms of
+//! every second for waiting tasks of the fair class. It is deferred: at deadline - runtime it takes precedence over this class,
+//! unless the fair class has used up the runtime by then, which begins a new period. Left out: time before any task of the
+//! machine is of this class or the deadline class, which is not accounted; competition with deadline tasks; debugfs knobs.
 
 use super::{Rt, RtLimit};
 use crate::Resched;

@@ -3,7 +3,7 @@
 //!
 //! The task at the head of the best priority's list runs; a running task keeps its place in the list. A FIFO task runs
 //! until it blocks, yields or is preempted by a better priority; an RR task also moves to the tail when its time slice is
-//! used up. [`limit`] keeps the class from starving the others; [`balance`] chooses CPUs; [`class`] is the interface to core
+//! used up. [`limit`] prevents the class from starving the others; [`balance`] selects CPUs; [`class`] is the interface to core
 //! code. Left out: priority inheritance, the watchdog.
 
 mod array;

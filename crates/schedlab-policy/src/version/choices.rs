@@ -1,4 +1,4 @@
-//! What the rules of the fair and real-time classes can be.
+//! The possible values of the rules of the fair and real-time classes.
 //!
 //! Which release follows which is in `fair`.
 

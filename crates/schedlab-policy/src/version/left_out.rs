@@ -1,4 +1,4 @@
-//! Settings of the kernel that change nothing in this model.
+//! Settings of the kernel that have no effect in this model.
 
 use super::release::Release;
 

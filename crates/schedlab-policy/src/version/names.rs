@@ -1,4 +1,4 @@
-//! What a kernel calls the functions that decide, where the name changed over the releases.
+//! The kernel's names of the functions that decide, where they changed over the releases.
 
 use super::release::{value_at, when, Change, Release};
 

@@ -1,4 +1,4 @@
-//! What a kernel does as the host or the guest of a hypervisor, over the kernel's releases.
+//! The rules of a kernel as the host or the guest of a hypervisor, over the kernel's releases.
 //!
 //! Read in virt/kvm/kvm_main.c, arch/x86/kvm/x86.c and arch/powerpc/include/asm/{spinlock,paravirt}.h of 5.2, 5.7, 5.10.262,
 //! 5.15.135, 6.1.192, 6.6, 6.12.107 and 7.2. Where a change lies between two trees that were read, its first release is

@@ -1,4 +1,4 @@
-//! The modelled kernels, oldest first: a release, and what differs from what the tables say of it.
+//! The modelled kernels, oldest first: a release, and its deviations from the tables.
 
 use super::choices::{Algorithm, SliceSource, WakeupRule, YieldRule};
 use super::fair::Rules;
