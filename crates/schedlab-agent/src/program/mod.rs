@@ -82,7 +82,7 @@ const PROGRAM_CALLS: [ProgramCall; 30] = [
     call("schbench-1.0", "schbench", &[], false, ""),
 ];
 
-/// Both sides of it write before they read from perf 6.15 on (commit 99476fa085da).
+/// Both sides of it write before they read from perf 6.15 on.
 const PIPE: ProgramCall = call("perf-pipe", "perf", &["bench", "sched", "pipe"], false, "linux-perf");
 
 const fn call(

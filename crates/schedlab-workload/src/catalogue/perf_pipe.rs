@@ -39,7 +39,7 @@ pub(super) const ENTRY_6_15: Entry = Entry {
         structure: &[
             "Two tasks and two pipes. Both tasks write before they read, so two tokens are under way, and a task \
              often finds its token without waiting.",
-            "An operation is two writes and two reads; the commit that made this change (99476fa085da) reports \
+            "An operation is two writes and two reads; the commit that made this change reports \
              about one switch per operation instead of two.",
         ],
         parameters: &[parameter("token", Quantity::Words("4 bytes"), "`sizeof(int)` in tools/perf/bench/sched-pipe.c")],
