@@ -418,6 +418,42 @@ fn user_time_leaves_out_what_calls_take() {
     }
 }
 
+/// Wherever a request is honoured, the way into `__schedule` takes its time before the switch.
+#[test]
+fn the_way_to_the_switch_costs_the_same_everywhere() {
+    const SCHEDULE: Nanos = 5 * USEC;
+    // When the running task begins, when the wakee is woken, and when the running task is switched out.
+    let times = |model: &str, running: &[Op], cost| {
+        let (mut spec, _) = run(model, "6.12.0", Event::Local, running.to_vec());
+        Arc::make_mut(&mut spec.machine).costs.schedule = Dist::Constant(cost);
+        let (outcome, record) = record(&spec);
+        outcome.unwrap();
+        let pid = |name: &str| record.names.iter().find(|(_, known)| known == name).unwrap().0;
+        let (wakee, running) = (pid("wakee"), pid("running"));
+        let first = |is: &dyn Fn(Kind) -> bool| record.events.iter().find(|e| is(e.kind)).unwrap().time;
+        [
+            first(&|kind| matches!(kind, Kind::Switch { next, .. } if next == running)),
+            first(&|kind| matches!(kind, Kind::Waking { pid, .. } if pid == wakee)),
+            first(&|kind| matches!(kind, Kind::Switch { prev, .. } if prev == running)),
+        ]
+    };
+    // Where the program decides when the request is honoured: how often it has paid before, as a tick requests a reschedule at
+    // 4 ms. Otherwise the request is honoured at once.
+    for (model, running, paid_before) in [
+        ("none", user(), None),
+        ("none", in_kernel(), Some(0)),
+        ("none", with_points(false), Some(1)),
+        ("voluntary", with_points(true), Some(1)),
+        ("full", in_kernel(), None),
+        ("full", critical(SectionContext::Spinlock), Some(0)),
+    ] {
+        let (free, costly) = (times(model, &running, 0), times(model, &running, SCHEDULE));
+        let [begins, woken, switched] = [0, 1, 2].map(|place| costly[place] - free[place]);
+        let honoured = paid_before.map_or(woken, |times| begins + times * SCHEDULE);
+        assert_eq!(switched - honoured, SCHEDULE, "preempt={model}: {running:?}");
+    }
+}
+
 #[test]
 fn every_model_has_its_column() {
     let models: Vec<PreemptModel> = MODELS.iter().map(|(model, _)| model.parse().unwrap()).collect();

@@ -59,9 +59,11 @@ pub fn on_segment<S: Sink>(
             }
         }
         if kernel.points.switches_now(k, segment) && segment.cost_left == 0 {
-            return kernel::mark(run, kernel, cpu);
-        }
-        if k.leaving_for.is_none() && segment.is_done(run.now) || segment.mode == Mode::Spin {
+            if k.schedule_paid.is_some() {
+                return kernel::mark(run, kernel, cpu);
+            }
+            // At a check point the way into `__schedule` is still to be paid: see `segment_end`.
+        } else if k.leaving_for.is_none() && segment.is_done(run.now) || segment.mode == Mode::Spin {
             advance(&mut Running { run, machine, kernel, programs, cpu, task });
         }
         let Some(end) = kernel::segment_end(run, machine, kernel, cpu) else { return };
