@@ -3,7 +3,7 @@
 use super::about::{parameter, About, Quantity};
 use super::{BuildError, Ends, Entry, MetricSpec, OptionKind, OptionSpec, Preset, Settings};
 use crate::build::{Builder, Code};
-use crate::{Amount, Better, Dist, ObjectSpec, Op, ProgramId, TaskKind, TaskSpec, Unit, Workload};
+use crate::{Amount, Better, Dist, ObjectId, ObjectSpec, Op, ProgramId, TaskKind, TaskSpec, Unit, Workload};
 use schedlab_model::{Nanos, MSEC, SEC, USEC};
 
 const ELAPSED: MetricSpec =
@@ -25,6 +25,9 @@ pub(super) const ENTRY: Entry = Entry {
             "A job is a shell that runs the compiler driver, which runs cc1 and then the assembler, and then \
              fixdep and rm: six processes, each started by vfork, so its parent sleeps twice for it, until its \
              exec and until its exit. The compiler works in user mode and faults in its memory in kernel mode.",
+            "A make waits for a token in pselect() and then reads it without blocking (`jobserver_acquire` of GNU \
+             make 4.2 and later), so a token that a job returns wakes every make that waits, and all but one of \
+             them sleep again.",
         ],
         parameters: &[
             parameter("objects", Quantity::Words("2800"), "estimate, 1000 to 5000: an x86 defconfig"),
@@ -50,12 +53,16 @@ pub(super) const ENTRY: Entry = Entry {
             parameter(
                 "processes of a job",
                 Quantity::Number(6),
-                "Kbuild's cmd_and_fixdep; vfork seen with strace of GNU make 4.3, dash and the driver of gcc 12",
+                "Kbuild's cmd_and_fixdep; vfork seen with strace of GNU make 4.3, dash and the driver of gcc 12; in a \
+                 build of 6.8 an object has 6.2 sleeps until an exec, 6.7 in wait4() and 6.5 exits (perf record -e \
+                 sched:sched_switch beside make -j1 of ten objects, less the same without one)",
             ),
         ],
         simplified: &[
             "Directories that wait for others, directories of different sizes, programs that make runs while it \
-             reads a Makefile, the page cache and the disk are missing.",
+             reads a Makefile (some 460 processes before the first object in that build), the page cache and the \
+             disk are missing.",
+            "A job returns its token when it ends; its make does so when it has reaped the job.",
             "x86 runs objtool at the end of the build where it has CONFIG_X86_KERNEL_IBT; here it never does.",
             "Voluntary and involuntary switches and the use of the CPUs are the metrics sched.* of the run.",
         ],
@@ -102,7 +109,7 @@ fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
     let mut builder = Builder::new(settings.name);
     let metrics = [ELAPSED, CPU_TIME, USER, SYSTEM].map(|spec| builder.metric(spec.decl(1)));
     let jobs = jobs(settings);
-    let tokens = jobs.map(|initial| builder.object("jobserver".to_string(), ObjectSpec::Semaphore { initial }));
+    let tokens = jobs.map(|initial| Jobserver::of(&mut builder, initial));
     let job = job(&mut builder, tokens);
     let objects = u64::from(settings.count("objects"));
     let (directories, rest) = (objects / DIRECTORY, objects % DIRECTORY);
@@ -150,7 +157,7 @@ fn jobs(settings: &Settings<'_>) -> Option<u32> {
 }
 
 /// Starts so many processes, each when there is a token for it.
-fn start(code: &mut Code, tokens: Option<u32>, program: ProgramId, count: u64) {
+fn start(code: &mut Code, tokens: Option<Jobserver>, program: ProgramId, count: u64) {
     code.repeat(COUNTER, count, |code| {
         take(code, tokens);
         code.op(Op::Fork { program, kind: TaskKind::Vfork, into: CHILD });
@@ -162,20 +169,47 @@ fn reap(code: &mut Code, count: u64) {
     code.repeat(COUNTER, count, |code| code.op(Op::Reap));
 }
 
-fn take(code: &mut Code, tokens: Option<u32>) {
-    if let Some(tokens) = tokens {
-        code.op(Op::SemWait(tokens));
+/// The pipe with the tokens: how many it holds, and whether pselect() finds it readable.
+#[derive(Clone, Copy)]
+struct Jobserver {
+    tokens: ObjectId,
+    readable: ObjectId,
+}
+
+impl Jobserver {
+    fn of(builder: &mut Builder, initial: u32) -> Jobserver {
+        let tokens = builder.object("jobserver".to_string(), ObjectSpec::Semaphore { initial });
+        Jobserver { tokens, readable: builder.object("jobserver-poll".to_string(), ObjectSpec::Gate) }
     }
 }
 
-fn give(code: &mut Code, tokens: Option<u32>) {
-    if let Some(tokens) = tokens {
+/// Reads a token, or waits until the pipe is readable and tries again. The look after the pipe has become unreadable finds a
+/// token that came in between.
+fn take(code: &mut Code, jobserver: Option<Jobserver>) {
+    let Some(Jobserver { tokens, readable }) = jobserver else { return };
+    let (empty, wait, done) = (code.mark(), code.mark(), code.mark());
+    let top = code.here();
+    code.sem_try_wait(tokens, empty);
+    code.jump(done);
+    code.bind(empty);
+    code.op(Op::GateClose(readable));
+    code.sem_try_wait(tokens, wait);
+    code.jump(done);
+    code.bind(wait);
+    code.op(Op::GateWait(readable));
+    code.jump(top);
+    code.bind(done);
+}
+
+fn give(code: &mut Code, jobserver: Option<Jobserver>) {
+    if let Some(Jobserver { tokens, readable }) = jobserver {
         code.op(Op::SemPost(tokens));
+        code.op(Op::GateOpen(readable));
     }
 }
 
 /// The make of a directory with so many objects.
-fn directory(builder: &mut Builder, tokens: Option<u32>, job: ProgramId, objects: u64) -> ProgramId {
+fn directory(builder: &mut Builder, tokens: Option<Jobserver>, job: ProgramId, objects: u64) -> ProgramId {
     let mut code = Code::default();
     code.op(Op::Run(Amount::Fixed(RECIPE)));
     give(&mut code, tokens);
@@ -189,7 +223,7 @@ fn directory(builder: &mut Builder, tokens: Option<u32>, job: ProgramId, objects
 }
 
 /// What make forks for an object.
-fn job(builder: &mut Builder, tokens: Option<u32>) -> ProgramId {
+fn job(builder: &mut Builder, tokens: Option<Jobserver>) -> ProgramId {
     let cc1 = worker(builder, "cc1", COMPILE);
     let assembler = worker(builder, "as", ASSEMBLE);
     let [fixdep, rm] = ["fixdep", "rm"].map(|name| {
