@@ -195,42 +195,54 @@ fn between_processes(samples: usize, cpu: u32) -> Result<Vec<Nanos>> {
     }
 }
 
-/// The gaps in a busy loop that recur with the period of the tick.
+/// An interval of a busy loop in which the loop did not run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Gap {
+    begin: Nanos,
+    length: Nanos,
+    /// Another task ran in it, such as a thread of the kernel that the tick had woken.
+    switched: bool,
+}
+
+/// The gaps in a busy loop that recur with the period of the tick, without those in which another task ran: what such a task
+/// takes is its own time, and a task of a higher class would preempt it.
 fn ticks(length: Nanos) -> Option<Cost> {
     const SHORTEST: Nanos = 300;
-    /// Longer gaps are due to another task or a hypervisor.
+    /// Longer gaps are due to a hypervisor.
     const LONGEST: Nanos = 100 * USEC;
+    let mut switches = sys::thread_usage().involuntary;
     let (begin, mut last) = (now(), now());
-    let mut gaps: Vec<(Nanos, Nanos)> = Vec::new();
+    let mut gaps = Vec::new();
     while last - begin < length {
         let time = now();
         if time - last > SHORTEST {
-            gaps.push((last, time - last));
+            let before = std::mem::replace(&mut switches, sys::thread_usage().involuntary);
+            gaps.push(Gap { begin: last, length: time - last, switched: switches != before });
+            last = now();
+        } else {
+            last = time;
         }
-        last = time;
     }
     // The coarse clock advances with the tick.
     let period = clock::tick();
     let phase = in_phase(&gaps, period);
-    let enough = phase.len() as u64 * 2 > length / period;
-    let how = format!("gaps of a busy loop that come every {} us, the tick's period", period / USEC);
-    let times = phase.into_iter().filter(|gap| *gap < LONGEST).collect();
-    if enough {
-        Cost::of(times, how)
-    } else {
-        None
+    if phase.len() as u64 * 2 <= length / period {
+        return None;
     }
+    let how = format!("gaps of a busy loop without a switch that come every {} us, the tick's period", period / USEC);
+    let times = phase.into_iter().filter(|gap| !gap.switched && gap.length < LONGEST).map(|gap| gap.length).collect();
+    Cost::of(times, how)
 }
 
 /// The gaps that begin within 5% of a multiple of the period, relative to the most frequent phase.
-fn in_phase(gaps: &[(Nanos, Nanos)], period: Nanos) -> Vec<Nanos> {
+fn in_phase(gaps: &[Gap], period: Nanos) -> Vec<Gap> {
     const BINS: usize = 40;
-    let bin = |at: Nanos| (at % period * BINS as u64 / period) as usize;
+    let bin = |gap: &Gap| (gap.begin % period * BINS as u64 / period) as usize;
     let mut counts = [0u32; BINS];
-    gaps.iter().for_each(|(at, _)| counts[bin(*at)] += 1);
+    gaps.iter().for_each(|gap| counts[bin(gap)] += 1);
     let densest = (0..BINS).max_by_key(|b| counts[*b] + counts[(*b + 1) % BINS]).unwrap_or(0);
-    let near = |at: Nanos| bin(at) == densest || bin(at) == (densest + 1) % BINS;
-    gaps.iter().filter(|(at, _)| near(*at)).map(|(_, gap)| *gap).collect()
+    let near = |gap: &&Gap| bin(gap) == densest || bin(gap) == (densest + 1) % BINS;
+    gaps.iter().filter(near).copied().collect()
 }
 
 #[cfg(test)]
@@ -239,10 +251,11 @@ mod tests {
 
     #[test]
     fn only_gaps_at_the_tick_period_count() {
-        let ticks = (1..50).map(|i| (i * 4 * MSEC + 123, 900));
-        let strays = [(5_000_000, 70), (9_900_000, 80)];
-        let gaps: Vec<_> = ticks.chain(strays).collect();
-        assert_eq!(in_phase(&gaps, 4 * MSEC), vec![900; 49]);
+        let gap = |begin, length| Gap { begin, length, switched: false };
+        let ticks: Vec<_> = (1..50).map(|i| gap(i * 4 * MSEC + 123, 900)).collect();
+        let strays = [gap(5_000_000, 70), gap(9_900_000, 80)];
+        let gaps: Vec<_> = ticks.iter().copied().chain(strays).collect();
+        assert_eq!(in_phase(&gaps, 4 * MSEC), ticks);
     }
 
     #[test]
