@@ -28,7 +28,7 @@ impl CfsRq {
         let old = entities[id].load.weight;
         match config.rules.reweight {
             Reweight::Nothing | Reweight::Deadline => self.reweight_in_place(entities, config, id, load),
-            Reweight::AroundOthers | Reweight::AroundAverage => self.reweight_eevdf(entities, config, id, load),
+            Reweight::AroundOthers { .. } | Reweight::AroundAverage => self.reweight_eevdf(entities, config, id, load),
             Reweight::Replaced { keeps_protection } => {
                 self.reweight_replaced(entities, config, id, load, keeps_protection);
             }
@@ -37,7 +37,7 @@ impl CfsRq {
         self.load = LoadWeight::of_sum(self.load.weight - old + load.weight);
         let moved = match config.rules.reweight {
             Reweight::Nothing | Reweight::Deadline => false,
-            Reweight::AroundOthers => self.curr != id,
+            Reweight::AroundOthers { updates_min } => self.curr != id || updates_min,
             Reweight::AroundAverage | Reweight::Replaced { .. } => true,
         };
         if moved && config.rules.zero == ZeroPoint::Minimum {
@@ -76,7 +76,7 @@ impl CfsRq {
         load: LoadWeight,
     ) {
         let curr = self.curr == id;
-        let among_others = config.rules.reweight == Reweight::AroundOthers;
+        let among_others = matches!(config.rules.reweight, Reweight::AroundOthers { .. });
         if !curr && among_others {
             self.__dequeue_entity(entities, config, id);
         }

@@ -200,7 +200,10 @@ pub enum Reweight {
     /// The request is stretched, vruntime stays.
     Deadline,
     /// Lag, however large, and deadline are rescaled around V; a queued entity has left V by then.
-    AroundOthers,
+    AroundOthers {
+        /// A new weight of the running entity updates `min_vruntime` too, not only one of a queued entity.
+        updates_min: bool,
+    },
     /// Lag, within its limit, and deadline are rescaled around V.
     AroundAverage,
     /// The entity is placed anew by its rescaled lag.
@@ -215,7 +218,10 @@ impl Shown for Reweight {
         match *self {
             Reweight::Nothing => "nothing moves",
             Reweight::Deadline => "stretches the deadline",
-            Reweight::AroundOthers => "rescales lag and deadline around the V of the others",
+            Reweight::AroundOthers { updates_min: false } => "rescales lag and deadline around the V of the others",
+            Reweight::AroundOthers { updates_min: true } => {
+                "rescales lag and deadline around the V of the others, updates min_vruntime"
+            }
             Reweight::AroundAverage => "rescales lag and deadline around V",
             Reweight::Replaced { keeps_protection: false } => "places it anew",
             Reweight::Replaced { keeps_protection: true } => "places it anew, rescales its protection",

@@ -230,7 +230,8 @@ rules! {
     EITHER "reweight: how" in "reweight_entity"
     reweight: Reweight = Reweight::Nothing,
         from "6.6" by "147f3efaa241" => Reweight::Deadline,
-        from "6.7" by "eab03c23c2a1" => Reweight::AroundOthers,
+        from "6.7" by "eab03c23c2a1" => Reweight::AroundOthers { updates_min: false },
+        from "6.8" unverified "read in the source of Ubuntu's 6.8.0-31" => Reweight::AroundOthers { updates_min: true },
         from "6.9" by "afae8002b4fd" => Reweight::AroundAverage,
         from "6.13" by "6d71a9c61604" => Reweight::Replaced { keeps_protection: false },
         from "7.0" by "ff38424030f9" => Reweight::Replaced { keeps_protection: true },
