@@ -51,7 +51,7 @@ AVERAGES = {
     "lt": "cfs.avg.last_update_time:u64",
     "cc": "cpu_capacity:u64",
 }
-"""What forks and execs (WF_FORK 4, WF_EXEC 2) compare CPUs by."""
+"""What forks, execs (WF_FORK 4, WF_EXEC 2) and balancing passes compare CPUs by."""
 ASKED = "src=[{0} lb_env src_cpu:s32] mt=[{0} lb_env migration_type:s32] im=[{0} lb_env imbalance:s64]"
 
 
@@ -93,22 +93,26 @@ def _several_cpus(cpus: int, threads: int, levels: int, types: Types) -> Iterato
         f"?nn=[{TASK} numa_preferred_nid:s32] {marks}"
     )
     yield f"p:e/st {SELECT} prev=$arg2:s32 fl=$arg3:x32{sync} j=@jiffies:u64 {state}"
-    yield from _averages(cpus, types)
+    yield from _averages(f"p:e/qa {SELECT} fl=$arg3:x32", cpus, types)
     yield f"r:e/str {SELECT} to=$retval:s32"
     yield f"p:e/bg find_busiest_group {PASS}"
+    yield from _averages("p:e/qb find_busiest_group", cpus, types)
     yield "r:e/bgr find_busiest_group found=$retval:x64"
     yield f"p:e/cm can_migrate_task {ASKED.format('$arg2')} {task} {LOADS}"
     yield f"p:e/na need_active_balance {ASKED.format('$arg1')}"
     yield "r:e/lbr load_balance n=$retval:s32"
 
 
-def _averages(cpus: int, types: Types) -> Iterator[str]:
-    """One probe for each CPU's runqueue, all of one name: what a selection reads of it."""
+def _averages(probe: str, cpus: int, types: Types) -> Iterator[str]:
+    """One probe for each CPU's runqueue, all of one name: what a selection or a pass reads of it.
+
+    Of probes at one function those that are defined later come first.
+    """
     runqueues = types.percpu("runqueues")
     for cpu in range(cpus if runqueues is not None else 0):
         area = f"@__per_cpu_offset+{8 * cpu}"
         fields = " ".join(f"{name}=[{area} rq {path} {runqueues}]" for name, path in AVERAGES.items())
-        yield f"p:e/qa {SELECT} fl=$arg3:x32 cpu=\\{cpu}:s32 {fields}"
+        yield f"{probe} cpu=\\{cpu}:s32 {fields}"
 
 
 def _name(line: str) -> str:

@@ -7,7 +7,13 @@
 # runqueue's lock is held, the clock (c, `clock_task`) by which the kernel charges and ages there. From 7.3 on tasks of all groups compete
 # on the CPU's own queue, with a weight of their own (hw): that queue is read, and its number of tasks.
 
-define() { echo "$1" 2>/dev/null >>dynamic_events; } 2>/dev/null
+# The tick count is data, which kernels without CONFIG_KALLSYMS_ALL do not name.
+ticks=" j=@jiffies:u64"
+
+define() {
+	echo "$1" >>dynamic_events && return
+	case $1 in *"$ticks"*) echo "${1%%"$ticks"*}${1#*"$ticks"}" >>dynamic_events ;; *) false ;; esac
+} 2>/dev/null
 
 known() {
 	define "t:e/known sched_waking x=$1" || return 1
@@ -91,10 +97,15 @@ define "t:e/sw sched_switch $(task p prev) $(task n next) $(queue next) $(clock 
 define "t:e/mt sched_migrate_task p=p->pid $(clock p)"
 # What comes without being woken (ENQUEUE_WAKEUP), as from the balancer.
 define "p:e/at enqueue_task_fair p=p->pid fl=flags:s32 cpu=rq->cpu:s32 c=rq->clock_task:u64" && echo '!(fl & 1)' >events/e/at/filter
+# The averages of a CPU's own queue: what groups of CPUs are compared by.
+averages="ra=cfs_rq->avg.runnable_avg:u64 ua=cfs_rq->avg.util_avg:u64 ue=cfs_rq->avg.util_est:u32 pe=cfs_rq->avg.period_contrib:u32 cc=cfs_rq->rq->cpu_capacity:u64"
+one=
 if [ "$groups" ]; then
 	# The time up to which the load of a group's queue was updated (lu), by this CPU or another one.
-	define "t:e/pc pelt_cfs_tp cpu=cfs_rq->rq->cpu:s32 tg=cfs_rq->tg:x64 up=cfs_rq->tg->parent:x64 lu=cfs_rq->avg.last_update_time:u64 la=cfs_rq->avg.load_avg:u64" &&
-		echo 'up != 0' >events/e/pc/filter
+	pc="t:e/pc pelt_cfs_tp cpu=cfs_rq->rq->cpu:s32 tg=cfs_rq->tg:x64 up=cfs_rq->tg->parent:x64 lu=cfs_rq->avg.last_update_time:u64 la=cfs_rq->avg.load_avg:u64"
+	# Up to 6.16 one tracepoint takes only one probe: with several CPUs it shows the CPUs' own queues (up=0) as well.
+	[ "$cpus" = 1 ] || { define "$pc $averages" && one=yes; }
+	[ "$one" ] || { define "$pc" && echo 'up != 0' >events/e/pc/filter; }
 	# The balancer brings all queues of a CPU up to now.
 	define "p:e/ba sched_balance_update_blocked_averages cpu=cpu" || define "p:e/ba update_blocked_averages cpu=cpu"
 fi
@@ -119,15 +130,15 @@ define "p:e/ht hrtick"
 	levels=$(awk '/^cpu1 / { exit } /^domain/ { n++ } END { print n + 0 }' /proc/schedstat)
 	[ "$levels" -gt 1 ] && marks="o1=$rq->sd->parent->groups->sgc->imbalance n1=$rq->sd->parent->groups->next->sgc->imbalance"
 	[ "$levels" -gt 2 ] && marks="$marks o2=$rq->sd->parent->parent->groups->sgc->imbalance"
-	placement "p=p->pid nc=p->nr_cpus_allowed:s32 am=+0(p->cpus_ptr):x64 wf=p->wakee_flips:u32 wt=p->wakee_flip_decay_ts:u64 ru=p->recent_used_cpu:s32 el=p->se.avg.load_avg:u64 et=p->se.avg.last_update_time:u64 ql=$rq->cfs.avg.load_avg:u64 qt=$rq->cfs.avg.last_update_time:u64 sc=$shared->nr_idle_scan:s32 ic=$shared->has_idle_cores:s32 $node $marks"
+	placement "p=p->pid nc=p->nr_cpus_allowed:s32 am=+0(p->cpus_ptr):x64 wf=p->wakee_flips:u32 wt=p->wakee_flip_decay_ts:u64 ru=p->recent_used_cpu:s32 el=p->se.avg.load_avg:u64 et=p->se.avg.last_update_time:u64 ql=$rq->cfs.avg.load_avg:u64 qr=$rq->cfs.avg.runnable_avg:u64 qv=$rq->cfs.avg.util_avg:u64 qt=$rq->cfs.avg.last_update_time:u64 sc=$shared->nr_idle_scan:s32 ic=$shared->has_idle_cores:s32 $node $marks"
 	task="src=env->src_cpu:s32 mt=env->migration_type:s32 im=env->imbalance:s64"
 	pass="cpu=env->dst_cpu:s32 idle=env->idle:s32 pct=env->sd->imbalance_pct:u32 nf=env->sd->nr_balance_failed:u32 am=+0(env->cpus):x64 w=env->sd->span_weight:u32 mo=env->sd->groups->sgc->imbalance:s32 mn=env->sd->groups->next->sgc->imbalance:s32"
 	asked="$task p=p->pid nc=p->nr_cpus_allowed:s32 am=+0(p->cpus_ptr):x64 el=p->se.avg.load_avg:u64 ut=p->se.avg.util_avg:u64 hl=p->se.cfs_rq->h_load:u64 ht=p->se.cfs_rq->last_h_load_update:u64"
 	balance sched_balance_rq sched_balance_find_src_group "$pass" "$asked" "$task" ||
 		balance load_balance find_busiest_group "$pass" "$asked" "$task"
-	# The averages of each CPU's own queue, whenever they change: what groups and CPUs are compared by.
-	queue="cpu=cfs_rq->rq->cpu:s32 la=cfs_rq->avg.load_avg:u64 ra=cfs_rq->avg.runnable_avg:u64 ua=cfs_rq->avg.util_avg:u64 ue=cfs_rq->avg.util_est:u32 pe=cfs_rq->avg.period_contrib:u32 cc=cfs_rq->rq->cpu_capacity:u64"
-	define "t:e/ql pelt_cfs_tp $queue up=cfs_rq->tg->parent:x64" && echo 'up == 0' >events/e/ql/filter
+	# They are shown whenever they change.
+	queue="cpu=cfs_rq->rq->cpu:s32 la=cfs_rq->avg.load_avg:u64 $averages"
+	[ "$one" ] || { define "t:e/ql pelt_cfs_tp $queue up=cfs_rq->tg->parent:x64" && echo 'up == 0' >events/e/ql/filter; }
 	define "t:e/ue sched_util_est_cfs_tp $queue"
 }
 # What the system calls leave in their pointers.
