@@ -39,6 +39,8 @@ pub enum Operation {
     SetTaskCpu { pid: Pid, from: CpuId, to: CpuId, charged: Nanos },
     /// `detach_task`.
     Detach { pid: Pid, from: CpuId, to: CpuId },
+    /// `enqueue_task` within `attach_task`, by this time. Only the charge that follows tells whether the enqueue made it.
+    EnqueueMoved { pid: Pid, cpu: CpuId },
     /// `attach_task`, with the preemption check.
     Attach { pid: Pid, cpu: CpuId, first: Option<First>, flag: Flag },
     /// `sched_fork` or `task_fork_fair`; `certain`: at this time.
@@ -84,7 +86,7 @@ pub enum Operation {
     /// The marks of a CPU's own group and of the one behind it (see [`Pass::marks`]), at each level above the lowest.
     GroupMarks { cpu: CpuId, marks: MarksAbove },
     /// The averages of a CPU's own queue and the CPU's capacity: as they changed, or as they have been since `until`.
-    CpuAverages { cpu: CpuId, averages: CpuAverages, capacity: u64, until: Option<Nanos> },
+    CpuAverages { cpu: CpuId, averages: CpuAverages, capacity: u64, until: Option<Nanos>, followed: bool },
     /// `sched_balance_rq`, from where it looks for the busiest group, and what it pulled.
     SchedBalanceRq(Pass),
     /// Events were lost: the state of every queue is unknown.

@@ -136,8 +136,9 @@ impl FairClass<'_> {
         }
         let (home, entity) = (self.core.tasks[task.index()].cpu, self.fair.entity(task));
         if entity.on_rq && group.mask.has(home) {
-            stats.nr_running -= 1;
-            stats.h_nr_running -= 1;
+            // A damaged trace may have the task on a queue that is empty.
+            stats.nr_running = stats.nr_running.saturating_sub(1);
+            stats.h_nr_running = stats.h_nr_running.saturating_sub(1);
             stats.load = stats.load.saturating_sub(own);
             stats.util = stats.util.saturating_sub(u64::from(entity.avg.util_avg));
             stats.runnable = stats.runnable.saturating_sub(entity.avg.runnable_avg);

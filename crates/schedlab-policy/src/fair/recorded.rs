@@ -60,6 +60,12 @@ impl CpuAverages {
         let since = units.wrapping_sub(u64::from(self.period_contrib)) % 1024;
         units.saturating_sub(since) << 10
     }
+
+    /// `period_contrib` after an update at that time.
+    #[must_use]
+    pub fn period_contrib_at(last_update_time: Nanos) -> u32 {
+        (last_update_time >> 10) as u32 % 1024
+    }
 }
 
 impl LoadState {

@@ -3,6 +3,7 @@
 use schedlab_model::{CpuId, Pid, TaskId};
 use schedlab_policy::fair::Enqueue;
 
+use super::migrate::Moving;
 use super::Model;
 
 impl Model {
@@ -42,7 +43,7 @@ impl Model {
         if from != cpu && on_rq {
             self.tally.desyncs += 1;
             self.detach(pid, from, cpu);
-            self.tasks.entry(pid).and_modify(|task| task.moving = false);
+            self.tasks.entry(pid).and_modify(|task| task.moving = Moving::No);
         } else if from != cpu {
             self.leave_cpu(id);
             self.fair.migrate_task_rq(id, from, cpu);

@@ -8,6 +8,18 @@ use super::Model;
 use crate::decision::DecisionKind;
 use crate::operation::{First, Flag};
 
+/// How far a task has come between `detach_task` and the end of `attach_task`.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) enum Moving {
+    /// It is not moving.
+    #[default]
+    No,
+    /// It is on no queue.
+    Detached,
+    /// It is queued, and the preemption check is still to come.
+    Enqueued,
+}
+
 impl Model {
     /// The record has a waking task on this CPU, whether or not its selection was recorded.
     pub(super) fn adopt_cpu(&mut self, pid: Pid, cpu: CpuId) {
@@ -57,24 +69,43 @@ impl Model {
         }
         self.fair.migrate_load_avg(id, now);
         self.fair.migrate_task_rq(id, from, to);
-        self.tasks.entry(pid).and_modify(|task| task.moving = true);
+        self.tasks.entry(pid).and_modify(|task| task.moving = Moving::Detached);
     }
 
     /// `attach_task`.
     pub(super) fn attach(&mut self, pid: Pid, cpu: CpuId, first: Option<First>, flag: Flag) {
         let Some(task) = self.tasks.get_mut(&pid) else { return };
-        let id = task.id;
-        if !std::mem::take(&mut task.moving) || task.left_class || self.fair.entity(id).on_rq {
+        let (id, left_class) = (task.id, task.left_class);
+        let moving = std::mem::take(&mut task.moving);
+        if moving == Moving::No || left_class || moving == Moving::Detached && self.fair.entity(id).on_rq {
             return;
         }
-        self.leave_cpu(id);
-        self.fair.migrate_task_rq(id, self.fair.entity(id).cpu, cpu);
         let before = self.fair.need_resched(cpu);
-        self.enqueued_on_incomplete(id, cpu);
-        self.fair.enqueue_task(cpu, id, Enqueue::default(), self.clock(cpu));
-        self.align_queue_and_task(cpu, id, first);
-        self.note_queued(pid);
+        if moving == Moving::Detached {
+            self.enqueue_moved(id, cpu);
+            self.align_queue_and_task(cpu, id, first);
+            self.note_queued(pid);
+        }
         let (kind, now) = (DecisionKind::Balance, self.clock(cpu));
         self.check_preempt(&Check { kind, cpu, pid, now, before, flag });
+    }
+
+    fn enqueue_moved(&mut self, id: TaskId, cpu: CpuId) {
+        self.leave_cpu(id);
+        self.fair.migrate_task_rq(id, self.fair.entity(id).cpu, cpu);
+        self.enqueued_on_incomplete(id, cpu);
+        self.fair.enqueue_task(cpu, id, Enqueue::default(), self.clock(cpu));
+    }
+
+    /// The enqueue of a moved task ahead of a charge that it does not make.
+    pub(super) fn enqueue_moved_uncharged(&mut self, pid: Pid, cpu: CpuId) {
+        let Some(task) = self.tasks.get(&pid) else { return };
+        let id = task.id;
+        let detached = task.moving == Moving::Detached && !task.left_class && !self.fair.entity(id).on_rq;
+        if detached && self.known(id) && self.enqueue_charges_nobody(cpu, id) {
+            self.enqueue_moved(id, cpu);
+            self.tasks.entry(pid).and_modify(|task| task.moving = Moving::Enqueued);
+            self.note_queued(pid);
+        }
     }
 }

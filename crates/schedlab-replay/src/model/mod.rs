@@ -74,7 +74,7 @@ struct Task {
     /// It changed CPU while it was on no queue (`ENQUEUE_MIGRATED`).
     migrated: bool,
     /// Between `detach_task` and `attach_task`.
-    moving: bool,
+    moving: migrate::Moving,
     /// It is in another scheduling class.
     left_class: bool,
     waking: wakeup::Waking,
@@ -166,6 +166,7 @@ impl Model {
             Operation::Wakeup(ref wakeup) => self.wakeup(wakeup),
             Operation::SetTaskCpu { pid, from, to, charged } => self.select_task_rq(pid, from, to, charged),
             Operation::Detach { pid, from, to } => self.detach(pid, from, to),
+            Operation::EnqueueMoved { pid, cpu } => self.enqueue_moved_uncharged(pid, cpu),
             Operation::Attach { pid, cpu, first, flag } => self.attach(pid, cpu, first, flag),
             Operation::Fork { cpu, parent, child, certain } => self.fork(cpu, parent, child, certain),
             Operation::Start { cpu, start } => self.start(cpu, &start),
@@ -189,9 +190,13 @@ impl Model {
             Operation::CpuAverages { cpu, averages, until: Some(until), .. } => {
                 self.fair.restore().cpu_averages(cpu, averages, until);
             }
-            Operation::CpuAverages { cpu, averages, until: None, .. } => {
+            Operation::CpuAverages { cpu, averages, until: None, followed, .. } => {
                 let until = averages.last_update_time(self.clock_now(cpu));
-                self.cpus[cpu.index()].averages = Some((averages, until));
+                match followed {
+                    true => self.cpus[cpu.index()].averages = Some((averages, until)),
+                    // Between two such records the model updates them.
+                    false => self.fair.restore().cpu_averages(cpu, averages, until),
+                }
             }
             Operation::SelectTaskRq(_)
             | Operation::SchedBalanceRq(_)
@@ -231,7 +236,7 @@ impl Model {
             self.force_running(cpu, pid);
         }
         if let Caller::Wakeup(wakee) = caller {
-            self.requeue_uncharged(cpu, wakee);
+            self.enqueue_uncharged(cpu, wakee);
         }
         self.fair.clear_resched(cpu);
         let read = self.read_for_charge(cpu, id, ran);

@@ -1,13 +1,13 @@
 //! State that the model takes from the trace: a task's where it is first shown, and the position of a queue in virtual time.
 
 use schedlab_model::{CpuId, Pid, TaskId, Vruntime};
-use schedlab_policy::fair::GroupId;
+use schedlab_policy::fair::{CpuAverages, GroupId};
 use schedlab_policy::weight::calc_delta_fair;
 
 use super::Model;
 use crate::inputs::InputKind;
 use crate::operation::First;
-use crate::trace::TaskAverages;
+use crate::trace::{SelectState, TaskAverages};
 
 impl Model {
     /// Slice of a task that is about to be placed, if the trace shows it; its lag as guessed, if nothing shows its state.
@@ -158,6 +158,24 @@ impl Model {
             if let Some((averages, until)) = self.cpus[cpu.index()].averages {
                 self.fair.restore().cpu_averages(cpu, averages, until);
             }
+        }
+    }
+
+    /// The averages of a CPU's queue as a selection reads them. What tasks that left have taken with them (`cfs_rq->removed`) is
+    /// subtracted without a record if no period of the averages ends then.
+    pub fn correct_cpu_averages(&mut self, cpu: CpuId, state: &SelectState) {
+        let queue = self.cpus.get_mut(cpu.index());
+        let Some((averages, until)) = queue.and_then(|queue| queue.averages.as_mut()) else { return };
+        let shown = (averages.load_avg, averages.runnable_avg, averages.util_avg);
+        averages.load_avg = state.prev_load;
+        averages.runnable_avg = state.prev_runnable.unwrap_or(averages.runnable_avg);
+        averages.util_avg = state.prev_util.unwrap_or(averages.util_avg);
+        if let Some(read) = state.prev_until {
+            *until = read;
+            averages.period_contrib = CpuAverages::period_contrib_at(read);
+        }
+        if shown != (averages.load_avg, averages.runnable_avg, averages.util_avg) {
+            self.tally.inputs.take(InputKind::CpuAverages);
         }
     }
 

@@ -4,6 +4,7 @@ use schedlab_model::{CpuId, Nanos, Pid, TaskId, Vruntime};
 use schedlab_policy::fair::{Dequeue, Enqueue, GroupId, SchedParams, TaskState};
 use schedlab_policy::{FairPolicy, Resched, TaskAttr};
 
+use super::migrate::Moving;
 use super::show::Shown;
 use super::wakeup::Waking;
 use super::{Model, Task};
@@ -79,7 +80,7 @@ impl Model {
         };
         let queued_at = self.next_order();
         let (known, was_known, printed, shown) = (false, false, None, Shown::default());
-        let (migrated, moving, left_class) = (false, false, false);
+        let (migrated, moving, left_class) = (false, Moving::No, false);
         let task = Task {
             id,
             known,

@@ -1,8 +1,9 @@
 //! Wakeups, as the kernel's procedures in the parts that a trace shows.
 
 use schedlab_model::{CpuId, Nanos, Pid, TaskId};
-use schedlab_policy::fair::Enqueue;
+use schedlab_policy::fair::{Enqueue, GroupId};
 use schedlab_policy::procedure::{self, try_to_wake_up, ttwu_queue, wake_up_new_task};
+use schedlab_policy::Reweight;
 
 use super::driver::{Recorded, Replay};
 use super::Model;
@@ -65,19 +66,45 @@ impl Model {
         self.take_state(pid, first);
     }
 
-    /// `ttwu_runnable` of a delayed task: up to 7.1 it is requeued before the running task is charged, which happens in
-    /// the preemption check; 7.2 charges first.
-    pub(super) fn requeue_uncharged(&mut self, cpu: CpuId, pid: Pid) {
+    /// The enqueue of a wakee for which the running task is not charged, as it is charged in the preemption check only.
+    pub(super) fn enqueue_uncharged(&mut self, cpu: CpuId, pid: Pid) {
         let Some(id) = self.task(pid) else { return };
-        if self.fair.config.version.rules.requeue_charges {
-            return;
-        }
-        let se = self.fair.entity(id);
-        if se.on_rq && se.sched_delayed && se.cpu == cpu {
+        let (se, rules) = (self.fair.entity(id), self.fair.config.version.rules);
+        let queued = se.on_rq;
+        let uncharged = match queued {
+            // `ttwu_runnable` of a delayed task: up to 7.1 it is requeued before the charge; 7.2 charges first.
+            true => !rules.requeue_charges && se.sched_delayed,
+            false => self.known(id) && self.enqueue_charges_nobody(cpu, id),
+        };
+        if uncharged && se.cpu == cpu {
             let now = self.clock(cpu);
-            self.fair.enqueue_task(cpu, id, Enqueue { wakeup: true, delayed: true, ..Enqueue::default() }, now);
+            let migrated = self.tasks.get_mut(&pid).is_some_and(|task| !queued && std::mem::take(&mut task.migrated));
+            let flags = Enqueue { wakeup: true, migrated, delayed: queued, ..Enqueue::default() };
+            self.fair.enqueue_task(cpu, id, flags, now);
             self.note_queued(pid);
         }
+    }
+
+    /// Whether the running task is charged after a task of another group is queued, in the preemption check or by `schedule()`:
+    /// up to 6.8 a new weight of a waiting group charges nobody. Where it depends on V (from 6.7 on), the order matters.
+    pub(super) fn enqueue_charges_nobody(&self, cpu: CpuId, id: TaskId) -> bool {
+        let rules = self.fair.config.version.rules;
+        let around_others = matches!(rules.reweight, Reweight::AroundOthers { .. });
+        around_others && !rules.reweight_charges && self.waits_beside_curr(cpu, id)
+    }
+
+    /// Whether a group of the task, or one above, is queued where the running task is queued itself.
+    fn waits_beside_curr(&self, cpu: CpuId, id: TaskId) -> bool {
+        let Some(curr) = self.fair.curr(cpu) else { return false };
+        let (mut group, beside) = (self.fair.group_of(id), self.fair.group_of(curr));
+        while group != GroupId::ROOT && group != beside {
+            let above = self.fair.group(group).parent;
+            if above == beside {
+                return self.fair.group_entity(group, cpu).is_some_and(|se| se.on_rq);
+            }
+            group = above;
+        }
+        false
     }
 
     /// The order in which tasks were queued, for the baselines.

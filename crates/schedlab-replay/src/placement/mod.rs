@@ -257,6 +257,7 @@ impl Placements {
             self.cpu_loads.set(select.prev);
             model.take_cpu_load(select.prev, state.prev_load);
         }
+        model.correct_cpu_averages(select.prev, &state);
         self.tally.loads.add(model.now(), state.load.abs_diff(model.fair.entity(task).avg.load_avg) <= 2);
         self.tally.cpu_loads.add(model.now(), state.prev_load.abs_diff(model.fair.cpu_load(select.prev)) <= 2);
     }

@@ -39,7 +39,7 @@ impl Reader {
         };
         self.block_before_pull(entry, pid, to, ahead);
         self.push(Operation::Detach { pid, from, to });
-        self.cpu(entry.cpu).moving.push(Moving { pid, to, becomes });
+        self.cpu(entry.cpu).moving.push(Moving { pid, to, becomes, enqueued: false });
     }
 
     /// Within a wakeup.
@@ -157,6 +157,13 @@ impl Reader {
         }
     }
 
+    /// A charge follows what probes show of the enqueues.
+    pub(super) fn enqueue_moved(&mut self, cpu: CpuId) {
+        let enqueued = self.cpu(cpu).moving.iter().rev().filter(|moving| moving.enqueued);
+        let operations: Vec<_> = enqueued.map(|it| Operation::EnqueueMoved { pid: it.pid, cpu: it.to }).collect();
+        operations.into_iter().for_each(|operation| self.push(operation));
+    }
+
     /// The charge within `attach_task` is done.
     pub(super) fn attach_after(&mut self, entry: &Entry, ahead: &Window<'_>) {
         let moving = std::mem::take(&mut self.cpu(entry.cpu).moving);
@@ -177,7 +184,7 @@ impl Reader {
         self.cpu(entry.cpu).attach_clock = None;
         // `detach_tasks` adds at the head of its list, and `attach_tasks` takes from there.
         let mut attaching = moving.into_iter().rev().peekable();
-        while let Some(Moving { pid, to, becomes }) = attaching.next() {
+        while let Some(Moving { pid, to, becomes, .. }) = attaching.next() {
             self.put(pid, becomes);
             self.cpu(to).received |= self.current(to) == Some(0);
             let mut flag = self.flag_ahead(to, ahead);

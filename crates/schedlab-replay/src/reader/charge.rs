@@ -62,6 +62,7 @@ impl Reader {
             Caller::Wakeup(wakee) => self.tasks.get(&wakee).filter(|task| task.waking).map(|task| task.waking_at),
             _ => None,
         };
+        self.enqueue_moved(entry.cpu);
         self.push(Operation::UpdateCurr(Charge { cpu, pid, ran, printed, caller, waking_at }));
         if matches!(caller, Caller::Wakeup(_)) && cpu != entry.cpu {
             self.cpu(entry.cpu).checking = Some((cpu, self.flag_of(cpu)));

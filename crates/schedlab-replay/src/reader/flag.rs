@@ -29,30 +29,52 @@ impl Reader {
     pub(super) fn flag_ahead(&self, cpu: CpuId, ahead: &Window<'_>) -> Flag {
         let mut flag =
             Flag { before: self.flag_of(cpu), before_full: self.is_full(cpu, ahead), after: None, cause: Cause::Own };
-        let mut rest = ahead.look(LookAhead::Outcome);
+        let (mut rest, mut checked) = (ahead.look(LookAhead::Outcome), None);
         while let Some(entry) = rest.next() {
             let decides = self.decides_for(cpu, entry);
             if entry.cpu != cpu {
                 flag.cause = flag.cause.max(cause(decides, entry));
+            } else if matches!(entry.what, What::Checked) {
+                checked = checked.or(Some(entry));
             } else if !entry.is_inside() {
-                flag.after = self.flag_shown(cpu, entry);
-                // A `sched_wakeup` shows the flag after its own check.
-                let checks = decides && matches!(entry.kind(), Some(Kind::Wakeup { .. }));
-                flag.cause = flag.cause.max(cause(checks, entry));
-                if flag.after == Some(false) && self.was_set(cpu, entry, rest) {
+                // A `sched_wakeup` shows the flag after its own check, as the return from that check does.
+                let wakes = decides && matches!(entry.kind(), Some(Kind::Wakeup { .. }));
+                let shows = checked.filter(|_| !wakes).unwrap_or(entry);
+                flag.after = self.flag_shown(cpu, shows);
+                let decides = wakes || self.charge_sets_flag(cpu, shows);
+                flag.cause = flag.cause.max(cause(decides, shows));
+                if flag.after == Some(false) && std::ptr::eq(shows, entry) && self.was_set(cpu, entry, rest) {
                     (flag.after, flag.cause) = (Some(true), flag.cause.max(Cause::Later));
                 }
-                break;
+                return flag;
             }
         }
+        flag.after = checked.and_then(|checked| self.flag_shown(cpu, checked));
         flag
     }
 
-    /// The flag around a charge, which its own record shows on kernels that request the reschedule before they emit it.
+    /// The flag around a charge, which its own record shows on kernels that request the reschedule before they emit it. If it is
+    /// clear there, a group above the task may still request it: the groups are charged after the task.
     pub(super) fn own_flag(&self, cpu: CpuId, charge: &Entry) -> Option<Flag> {
         let shown = self.kernel.charges_show_outcome && charge.cpu == cpu && charge.has_flags();
         let FlagBefore { flag: before, full: before_full } = self.cpus.get(cpu.index()).filter(|_| shown)?.flag_before;
-        Some(Flag { before, before_full, after: Some(charge.flag()), cause: Cause::Own })
+        let flag = Flag { before, before_full, after: Some(charge.flag()), cause: Cause::Own };
+        (charge.flag() || !self.may_be_in_group(cpu)).then_some(flag)
+    }
+
+    /// Whether a record with the flag is that of a charge which may have set it, at the end of a slice.
+    fn charge_sets_flag(&self, cpu: CpuId, entry: &Entry) -> bool {
+        let charged = match entry.kind() {
+            Some(Kind::Runtime { pid, .. }) => Some(pid),
+            _ => None,
+        };
+        self.kernel.charges_show_outcome && entry.flag() && charged.is_some() && charged == self.current(cpu)
+    }
+
+    /// Whether the running task of a CPU is in a group other than the root's, as far as its probes show.
+    fn may_be_in_group(&self, cpu: CpuId) -> bool {
+        let shown = self.current(cpu).and_then(|pid| self.shown_in.get(&pid));
+        shown.map_or(self.kernel.uses_autogroup, |address| !address.is_root)
     }
 
     /// Remembers the flag that a decision left, where the record that shows it shows nothing else.
@@ -69,7 +91,11 @@ impl Reader {
             return false;
         }
         for entry in rest {
-            if self.decides_for(cpu, entry) {
+            // A selection comes before the check of its wakeup.
+            if entry.cpu == cpu && entry.flag() && matches!(entry.what, What::Select(_) | What::Selected { .. }) {
+                return true;
+            }
+            if self.decides_for(cpu, entry) || entry.cpu == cpu && matches!(entry.what, What::Checked) {
                 return false;
             }
             if entry.cpu == cpu && !entry.is_inside() {
@@ -123,9 +149,9 @@ impl Reader {
 
     /// Tracks the flag of the record's CPU, and returns it as it was before. A flag that clears without a switch is that of a
     /// `schedule()` that picked the running task again.
-    pub(super) fn follow_flag(&mut self, entry: &Entry, kind: Kind, ahead: &Window<'_>) -> FlagBefore {
+    pub(super) fn follow_flag(&mut self, entry: &Entry, ahead: &Window<'_>) -> FlagBefore {
         let before = FlagBefore { flag: self.flag_of(entry.cpu), full: self.is_full(entry.cpu, ahead) };
-        if matches!(kind, Kind::Switch { .. }) {
+        if matches!(entry.kind(), Some(Kind::Switch { .. })) {
             return before;
         }
         let mut now = entry.flag();

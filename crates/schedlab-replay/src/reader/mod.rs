@@ -149,6 +149,8 @@ struct Moving {
     to: CpuId,
     /// Where it is once attached.
     becomes: Place,
+    /// A probe has shown its enqueue.
+    enqueued: bool,
 }
 
 impl Reader {
@@ -220,6 +222,11 @@ impl Reader {
             }
             What::Clock { cpu: Some(cpu), clock, pid, move_task } => {
                 self.cpu(entry.cpu).attach_clock = Some(clock);
+                self.cpu(entry.cpu)
+                    .moving
+                    .iter_mut()
+                    .filter(|moving| moving.pid == pid)
+                    .for_each(|it| it.enqueued = true);
                 self.push(Operation::UpdateRqClock { cpu, clock });
                 if move_task.is_some() {
                     self.requeued(entry, pid, ahead);
@@ -235,8 +242,9 @@ impl Reader {
             What::Select(ref probe) => self.select_task_rq(entry, probe, ahead),
             What::Selected { cpu } => self.selected(entry, cpu),
             What::Pass(ref record) => self.pass(entry, record, ahead),
-            What::CpuAverages { cpu, averages, capacity, until } => {
-                self.push(Operation::CpuAverages { cpu, averages, capacity, until });
+            What::CpuAverages { cpu, averages, capacity, until, .. } => {
+                let followed = ahead.shows_updates();
+                self.push(Operation::CpuAverages { cpu, averages, capacity, until, followed });
             }
             What::Lost => self.lost(),
             What::Clock { .. }
@@ -244,6 +252,7 @@ impl Reader {
             | What::EnterCall
             | What::LeaveCall
             | What::ReschedPoint
+            | What::Checked
             | What::Other
             | What::Event(_) => {}
         }
@@ -273,7 +282,7 @@ impl Reader {
         self.note_depth(entry);
         self.cpu(entry.cpu).schedules = false;
         self.cpu(entry.cpu).repicked = false;
-        let before = self.follow_flag(entry, kind, ahead);
+        let before = self.follow_flag(entry, ahead);
         self.cpu(entry.cpu).flag_before = before;
         self.leave_task_code(entry, kind, ahead);
         let interrupted = std::mem::replace(&mut self.cpu(entry.cpu).interrupted, !entry.in_task());

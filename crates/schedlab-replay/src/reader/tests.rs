@@ -136,6 +136,53 @@ fn a_flag_says_what_may_have_set_it() {
     }
 }
 
+const CHECKED_WAKEUP: &str = "
+    a-1 [000] d.h3. 0.005500: sched_waking: comm=e pid=6 prio=120 target_cpu=000
+    a-1 [000] dNh3. 0.005501: cpr: (wakeup_preempt+0x61/0x70 <- check_preempt_wakeup_fair)
+    a-1 [000] dNh3. 0.005502: sched_wakeup: comm=e pid=6 prio=120 target_cpu=000
+";
+
+/// The return from a preemption check shows the outcome of that check: of the wakeup that follows it, or of the new task before it.
+#[test]
+fn the_return_from_a_check_shows_the_outcome_of_that_check_only() {
+    let flag = wakeup_of(&read("6.12.107", &[REMOTE_WAKEUP, CHECKED_WAKEUP, TO_C]), 3);
+    assert_eq!((flag.after, flag.cause), (Some(false), Cause::Own));
+    let new = "d-4 [000] d..2. 0.005000: sched_wakeup_new: comm=b pid=2 prio=120 target_cpu=000\n";
+    for (shown, after) in [("N", true), (".", false)] {
+        let returns = format!("a-1 [000] d{shown}.2. 0.005001: cpr: (wakeup_preempt+0x61/0x70)\n");
+        let flag = wakeup_of(&read("6.12.107", &[new, &returns, CHECKED_WAKEUP, TO_C]), 2);
+        assert_eq!((flag.after, flag.cause), (Some(after), Cause::Own), "{shown}");
+    }
+}
+
+/// A charge that ends a slice sets the flag before its record up to 6.11: then the flag need not be due to what came before.
+#[test]
+fn a_flag_on_a_charge_may_be_that_of_the_charge() {
+    let blocks = "
+        a-1 [000] dN.2. 0.006000: sched_stat_runtime: comm=a pid=1 runtime=999000 [ns]
+        a-1 [000] d..2. 0.006001: sched_switch: prev_comm=a prev_pid=1 prev_prio=120 prev_state=S ==> next_comm=c next_pid=3 next_prio=120
+    ";
+    for (release, cause) in [("6.8.0", Cause::Later), ("6.12.107", Cause::Own)] {
+        let flag = wakeup_of(&read(release, &[REMOTE_WAKEUP, blocks]), 3);
+        assert_eq!((flag.after, flag.cause), (Some(true), cause), "{release}");
+    }
+}
+
+/// The groups above a task are charged after it: its record does not show whether the slice of a group ends.
+#[test]
+fn a_clear_flag_on_a_charge_is_the_outcome_of_a_tick_only_in_the_root_group() {
+    let ticks = |weight: u32| {
+        let in_group = format!("a-1 [000] d.h2. 0.003000: wk: p=1 v=1 d=2 l=0 on=1 s=3 tg=0x10 gw={weight}\n");
+        let read = read("6.8.0", &[&in_group, TICK, SCHEDULE, TO_C]);
+        let flag = read.iter().rev().find_map(|operation| match operation {
+            Operation::Tick { flag, .. } => Some(flag.after),
+            _ => None,
+        });
+        flag.flatten()
+    };
+    assert_eq!((ticks(0), ticks(512)), (Some(false), Some(true)));
+}
+
 /// The task that requests a change, the form of the request, and where the change is made.
 #[test]
 fn changes_of_nice_values_are_followed() {

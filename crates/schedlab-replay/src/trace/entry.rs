@@ -4,6 +4,7 @@ use schedlab_model::{CpuId, Nanos, Pid};
 use schedlab_policy::fair::CpuAverages;
 use schedlab_trace::{Body, Fields, Flags, Kind, Record, TaskState};
 
+use super::bounds;
 use super::call::Call;
 use super::change::{target, SchedChange};
 use super::pass::{averages, PassRecord};
@@ -40,6 +41,8 @@ pub enum What {
     LeaveCall,
     /// A probe at `__cond_resched`, a check point of kernel code.
     ReschedPoint,
+    /// The preemption check (`check_preempt_wakeup_fair`, `wakeup_preempt_fair`) returns.
+    Checked,
     /// The hrtick timer fired.
     Hrtick,
     /// A simulated task is about to start.
@@ -76,6 +79,8 @@ pub enum What {
         capacity: u64,
         /// Their `last_update_time`, where no probe shows each change but what a selection reads.
         until: Option<Nanos>,
+        /// The record is one of those that show each change.
+        updated: bool,
     },
     /// The balancer enters `sched_balance_update_blocked_averages`.
     UpdateBlockedAverages {
@@ -224,24 +229,34 @@ fn other(name: &str, fields: Fields<'_>, caller: Pid) -> Option<What> {
         "sys_enter" => Some(What::EnterCall),
         "sys_exit" => Some(What::LeaveCall),
         "cr" => Some(What::ReschedPoint),
+        "cpr" => Some(What::Checked),
         "ht" => Some(What::Hrtick),
         "start" => start(fields).map(What::Start),
         "sa" => SchedChange::of_setscheduler_probe(fields).map(What::Change),
         "ni" => SchedChange::of_nice_probe(fields).map(What::Change),
         "mt" | "at" => clock(fields),
-        "ck" => Some(What::RqClock { cpu: CpuId(fields.number("cpu")?), clock: fields.number("c")? }),
+        "ck" => Some(What::RqClock { cpu: CpuId(fields.number("cpu")?), clock: bounds::time(fields, "c")? }),
         "st" => SelectProbe::of(fields).map(What::Select),
         "str" => Some(What::Selected { cpu: CpuId(fields.number("to")?) }),
         "bg" | "bgr" | "cm" | "na" | "lbr" => PassRecord::of(name, fields).map(What::Pass),
-        "ql" | "ue" | "qa" => averages(fields).map(|(cpu, averages, capacity)| What::CpuAverages {
+        "ql" | "ue" | "qa" | "qb" => averages(fields).map(|(cpu, averages, capacity)| What::CpuAverages {
             cpu,
             averages,
             capacity,
-            until: fields.number("lt"),
+            until: bounds::time(fields, "lt"),
+            updated: name == "ql",
+        }),
+        // The root's queue, where one probe shows the queues of groups and of CPUs.
+        "pc" if fields.number("up") == Some(0) => averages(fields).map(|(cpu, averages, capacity)| What::CpuAverages {
+            cpu,
+            averages,
+            capacity,
+            until: None,
+            updated: true,
         }),
         "ba" => Some(What::UpdateBlockedAverages { cpu: CpuId(fields.number("cpu")?) }),
         "pc" => {
-            let (cpu, at) = (CpuId(fields.number("cpu")?), fields.number("lu")?);
+            let (cpu, at) = (CpuId(fields.number("cpu")?), bounds::time(fields, "lu")?);
             Some(What::CfsRqLoad { cpu, at, state: CfsRqLoad::of(fields) })
         }
         "wg" => Probe::of(Point::Waking, "", fields).map(What::Probe),
@@ -266,7 +281,7 @@ fn start(fields: Fields<'_>) -> Option<Start> {
 fn clock(fields: Fields<'_>) -> Option<What> {
     let cpu = fields.number("cpu").map(CpuId);
     let move_task = fields.number("fl").map(|flags: u32| flags & RESTORE_MOVE == RESTORE_MOVE);
-    Some(What::Clock { cpu, pid: fields.number("p")?, clock: fields.number("c")?, move_task })
+    Some(What::Clock { cpu, pid: fields.number("p")?, clock: bounds::time(fields, "c")?, move_task })
 }
 
 /// ENQUEUE_RESTORE and ENQUEUE_MOVE.

@@ -1,5 +1,6 @@
 //! The trace: records reduced to what replay needs, and a bounded read-ahead over them.
 
+mod bounds;
 mod call;
 mod change;
 mod entry;

@@ -5,6 +5,8 @@ use schedlab_policy::fair::CpuAverages;
 use schedlab_policy::CpuIdle;
 use schedlab_trace::Fields;
 
+use super::bounds;
+
 /// One record of a pass.
 #[derive(Clone, Copy, Debug)]
 pub enum PassRecord {
@@ -65,7 +67,7 @@ impl PassRecord {
                 weight: fields.number("w"),
                 failed: fields.number("nf")?,
                 considered: mask(fields)?,
-                jiffies: fields.number("j"),
+                jiffies: bounds::time(fields, "j"),
                 marks: marks(fields, ["mo", "mn"]),
             }),
             "bgr" => PassRecord::Found(fields.number::<u64>("found")? != 0),
@@ -92,10 +94,10 @@ pub(super) fn marks_above(fields: Fields<'_>) -> MarksAbove {
 
 fn task_averages(fields: Fields<'_>) -> Option<TaskAverages> {
     Some(TaskAverages {
-        load_avg: fields.number("el")?,
-        util_avg: fields.number("ut")?,
-        h_load: fields.number("hl")?,
-        last_h_load_update: fields.number("ht")?,
+        load_avg: bounds::load(fields, "el")?,
+        util_avg: bounds::util(fields, "ut")?,
+        h_load: bounds::load(fields, "hl")?,
+        last_h_load_update: bounds::time(fields, "ht")?,
     })
 }
 
@@ -119,11 +121,11 @@ pub(super) fn mask(fields: Fields<'_>) -> Option<CpuMask> {
 /// A CPU, the averages of its own queue, and its capacity.
 pub(super) fn averages(fields: Fields<'_>) -> Option<(CpuId, CpuAverages, u64)> {
     let averages = CpuAverages {
-        load_avg: fields.number("la")?,
-        runnable_avg: fields.number("ra")?,
-        util_avg: fields.number("ua")?,
-        util_est: fields.number("ue")?,
-        period_contrib: fields.number("pe")?,
+        load_avg: bounds::load(fields, "la")?,
+        runnable_avg: bounds::load(fields, "ra")?,
+        util_avg: bounds::util(fields, "ua")?,
+        util_est: bounds::util(fields, "ue")?,
+        period_contrib: fields.number("pe").filter(|at| *at < 1024)?,
     };
-    Some((CpuId(fields.number("cpu")?), averages, fields.number("cc")?))
+    Some((CpuId(fields.number("cpu")?), averages, bounds::load(fields, "cc").filter(|capacity| *capacity > 0)?))
 }

@@ -4,6 +4,8 @@ use schedlab_model::{Nanos, Pid, Vruntime};
 use schedlab_policy::fair::{LoadState, TaskState};
 use schedlab_trace::Fields;
 
+use super::bounds;
+
 /// The event beside which a probe sits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Point {
@@ -128,13 +130,13 @@ impl Probe {
             vruntime: fields.number(&named("v"))?,
             deadline: fields.number(&named("d"))?,
             lag: fields.number(&named("l"))?,
-            slice: fields.number(&named("s"))?,
+            slice: bounds::slice(fields, &named("s"))?,
             queued: fields.number::<u8>(&named("on"))? != 0,
             // Kernels without delayed dequeue have no such field.
             delayed: fields.number::<u8>(&named("sd")).is_some_and(|delayed| delayed != 0),
             weight: fields.number("hw"),
             sums: sums(fields, ["z", "a", "w", "n"]),
-            clock: fields.number("c"),
+            clock: bounds::time(fields, "c"),
             group: group(fields),
             address: fields.number("tg").map(|at| Address { at, is_root: fields.number("gw") == Some(0) }),
             load: load(fields, ["el", "es", "et", "ep"]),
@@ -155,24 +157,24 @@ impl CfsRqLoad {
         Some(CfsRqLoad {
             group: Address { at: fields.number("tg")?, is_root: false },
             queue: QueueLoad { load, tg_updated_at: tg_updated_at(fields)? },
-            contrib: fields.number("lc")?,
-            tg_load_avg: fields.number("ta")?,
-            clock: fields.number("c")?,
+            contrib: bounds::load(fields, "lc")?,
+            tg_load_avg: bounds::load(fields, "ta")? as i64,
+            clock: bounds::time(fields, "c")?,
         })
     }
 }
 
 fn group(fields: Fields<'_>) -> Option<GroupEntity> {
     // The root group has no entity: its weight is printed as 0.
-    let weight = fields.number("gw").filter(|weight| *weight > 0)?;
+    let weight = bounds::load(fields, "gw").filter(|weight| *weight > 0)?;
     Some(GroupEntity {
         state: group_state(fields),
-        exec_start: fields.number("ge"),
+        exec_start: bounds::time(fields, "ge"),
         weight,
         sums: sums(fields, ["gz", "ga", "gq", "gn"]),
-        load: fields.number("la")?,
-        contrib: fields.number("lc")?,
-        tg_load_avg: fields.number("ta")?,
+        load: bounds::load(fields, "la")?,
+        contrib: bounds::load(fields, "lc")?,
+        tg_load_avg: bounds::load(fields, "ta")? as i64,
         runnable: group_runnable(fields),
     })
 }
@@ -182,7 +184,7 @@ fn group_state(fields: Fields<'_>) -> Option<TaskState> {
         vruntime: Vruntime(fields.number("gv")?),
         deadline: Vruntime(fields.number("gd")?),
         vlag: fields.number("gl")?,
-        slice: fields.number("gs")?,
+        slice: bounds::slice(fields, "gs")?,
     })
 }
 
@@ -198,10 +200,10 @@ fn sums(fields: Fields<'_>, [zero, sum, weight, count]: [&str; 4]) -> Option<Sum
 
 fn load(fields: Fields<'_>, [load_avg, load_sum, time, contrib]: [&str; 4]) -> Option<LoadState> {
     Some(LoadState {
-        load_avg: fields.number(load_avg)?,
+        load_avg: bounds::load(fields, load_avg)?,
         load_sum: fields.number(load_sum)?,
-        last_update_time: fields.number(time)?,
-        period_contrib: fields.number(contrib)?,
+        last_update_time: bounds::time(fields, time)?,
+        period_contrib: fields.number(contrib).filter(|at| *at < 1024)?,
     })
 }
 

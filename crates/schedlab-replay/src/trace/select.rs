@@ -1,9 +1,10 @@
 //! The arguments of `select_task_rq_fair` as the recorder's probe prints them, and state that the selection depends on.
 
-use schedlab_model::{CpuId, CpuMask, Pid};
+use schedlab_model::{CpuId, CpuMask, Nanos, Pid};
 use schedlab_policy::{WakeHistory, WakeKind};
 use schedlab_trace::Fields;
 
+use super::bounds;
 use super::pass::{marks_above, mask, MarksAbove};
 
 /// WF_EXEC, WF_FORK, WF_SYNC of 5.13 and later.
@@ -38,6 +39,10 @@ pub struct SelectState {
     /// `avg.load_avg` of the task, and of the queue of its previous CPU.
     pub load: u64,
     pub prev_load: u64,
+    /// The other averages of that queue, and up to when they are accounted, where the probe reads them.
+    pub prev_runnable: Option<u64>,
+    pub prev_util: Option<u32>,
+    pub prev_until: Option<Nanos>,
     /// Of the cache of its previous CPU.
     pub nr_idle_scan: u32,
     pub has_idle_cores: bool,
@@ -58,7 +63,7 @@ impl SelectProbe {
         Some(SelectProbe {
             prev: CpuId(fields.number("prev")?),
             kind,
-            jiffies: fields.number("j"),
+            jiffies: bounds::time(fields, "j"),
             marks: marks_above(fields),
             state: state(fields),
         })
@@ -66,15 +71,18 @@ impl SelectProbe {
 }
 
 fn state(fields: Fields<'_>) -> Option<SelectState> {
-    let history = WakeHistory { flips: fields.number("wf")?, recent_used_cpu: CpuId(fields.number("ru")?) };
+    let history = WakeHistory { flips: bounds::flips(fields, "wf")?, recent_used_cpu: CpuId(fields.number("ru")?) };
     Some(SelectState {
         pid: fields.number("p")?,
         nr_cpus_allowed: fields.number("nc")?,
         allowed: mask(fields),
         history,
-        flips_decayed: fields.number("wt"),
-        load: fields.number("el")?,
-        prev_load: fields.number("ql")?,
+        flips_decayed: bounds::time(fields, "wt"),
+        load: bounds::load(fields, "el")?,
+        prev_load: bounds::load(fields, "ql")?,
+        prev_runnable: bounds::load(fields, "qr"),
+        prev_util: bounds::util(fields, "qv"),
+        prev_until: bounds::time(fields, "qt"),
         // Kernels without SIS_UTIL have none.
         nr_idle_scan: fields.number::<i32>("sc").unwrap_or(0).max(0) as u32,
         has_idle_cores: fields.number::<i32>("ic")? != 0,

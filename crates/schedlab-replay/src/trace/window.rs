@@ -30,6 +30,7 @@ pub struct Window<'r> {
     shows_hrtick: bool,
     shows_moves: bool,
     shows_charges: bool,
+    shows_updates: bool,
     shows_lazy: bool,
     needs: Needs,
     reread: RereadStates,
@@ -65,6 +66,7 @@ impl<'r> Window<'r> {
             shows_hrtick: false,
             shows_moves: false,
             shows_charges: false,
+            shows_updates: false,
             shows_lazy: false,
             needs: Needs::default(),
             cpus: 1,
@@ -83,6 +85,7 @@ impl<'r> Window<'r> {
 
     fn fill(&mut self) -> Result<(), TraceError> {
         let lost = self.reader.lost();
+        let machine = self.reader.header().nr_cpus.unwrap_or(1).min(MAX_CPUS).max(self.cpus);
         let Some(record) = self.reader.next_record()? else {
             self.ended = true;
             return Ok(());
@@ -95,7 +98,7 @@ impl<'r> Window<'r> {
             }
         }
         self.needs.note(&record);
-        let entries = Entry::of(&record);
+        let entries = Entry::of(&record).map(|entry| entry.map(|entry| entry.within(machine)));
         self.shows_lazy |= record.flags.need_resched_lazy();
         self.records += 1;
         self.first.get_or_insert(record.time);
@@ -112,6 +115,8 @@ impl<'r> Window<'r> {
         self.shows_state |= entries.iter().flatten().any(Entry::shows_state);
         self.shows_hrtick |= entries.iter().flatten().any(|entry| matches!(entry.what, What::Hrtick));
         self.shows_charges |= entries.iter().flatten().any(Entry::begins_charge);
+        self.shows_updates |=
+            entries.iter().flatten().any(|entry| matches!(entry.what, What::CpuAverages { updated: true, .. }));
         self.shows_moves |=
             entries.iter().flatten().any(|entry| matches!(entry.what, What::Clock { move_task: Some(_), .. }));
         entries.into_iter().flatten().for_each(|entry| self.push(entry));
@@ -173,6 +178,11 @@ impl<'r> Window<'r> {
     /// Whether probes show each charge as it begins, also where nothing is left to charge.
     pub fn shows_charges(&self) -> bool {
         self.shows_charges
+    }
+
+    /// Whether a probe shows each change of the averages of the CPUs' queues.
+    pub fn shows_updates(&self) -> bool {
+        self.shows_updates
     }
 
     /// What replay needs and the trace lacks. Complete at its end.
