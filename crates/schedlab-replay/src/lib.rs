@@ -187,7 +187,10 @@ fn finish(
     let looks = window.looks().filter(|(_, records)| *records > 0);
     let look_ahead = looks.map(|(purpose, records)| LookCount { purpose, name: purpose.name(), records }).collect();
     let report = Report::new(trace, version, recorded, refused, options.warm_up, tally);
-    let missing = missing.iter().cloned().chain(groups_missing(&report)).collect();
+    let mut missing = missing.to_vec();
+    if missing.is_empty() {
+        missing.extend(groups_missing(&report));
+    }
     Report { look_ahead, missing, placements, balances, ..report }
 }
 
