@@ -217,7 +217,7 @@ fn the_description_has_all_keys() {
     });
     assert_eq!(*metric, want);
     let probe = &described["workloads"][1];
-    assert_eq!((&probe["name"], &probe["use"], &probe["tasks"]), (&json!("probe"), &json!("cyclictest"), &json!(2)));
+    assert_eq!((&probe["name"], &probe["use"], &probe["tasks"]), (&json!("probe"), &json!("cyclictest"), &json!(3)));
     assert_eq!(probe["given"], json!(["threads", "interval"]));
     assert_eq!((&probe["options"]["threads"], &probe["options"]["interval"]), (&json!(2), &json!("1ms")));
     assert_eq!(probe["attributes"], json!({ "cpus": "1" }));
