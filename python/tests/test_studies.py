@@ -341,6 +341,7 @@ FIGURES = {
     "eevdf-meta-hhvm": (13, 13),
     "eevdf-power10": (85, 33),
     "eevdf-power10-load": (193, 97),
+    "delay-dequeue-pipe": (11, 11),
 }
 
 

@@ -27,6 +27,7 @@ const STUDIES: &[(&str, &str, &str)] = &[
     study!("eevdf-meta-hhvm"),
     study!("eevdf-power10"),
     study!("eevdf-power10-load"),
+    study!("delay-dequeue-pipe"),
 ];
 
 /// The ids of the shipped studies.
