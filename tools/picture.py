@@ -116,6 +116,13 @@ def what_differs(look: Closer, parting: Mapping[str, Any]) -> str:
         answers = [VERDICTS[side["decision"]["verdict"]] for side in parting["sides"]]
         both = " and ".join(f"{answer} under {name}" for answer, name in zip(answers, names, strict=True))
         return f"a {program} task that wakes on CPU {parting['cpu']} {both}"
+    if parting["question"] == "pick" and all(side["decision"] for side in parting["sides"]):
+        picks = [
+            parting["tasks"][str(side["decision"]["pid"])].split("/")[-1] + f" ({side['decision']['pid']})"
+            for side in parting["sides"]
+        ]
+        both = " and ".join(f"{pick} under {name}" for pick, name in zip(picks, names, strict=True))
+        return f"CPU {parting['cpu']} picks {both}"
     where, new = [], True
     for name, timeline in zip(names, look.timelines.values(), strict=True):
         own = [(s.start, lane.name) for lane in timeline.lanes for s in lane.slices if timeline.tasks[s.task][0] == pid]
