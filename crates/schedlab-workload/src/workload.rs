@@ -228,7 +228,8 @@ pub enum Timers {
     /// hrtimers, late by at most the timer slack of the task (`schedule_hrtimeout_range`).
     #[default]
     Hrtimer,
-    /// The timer wheel (`schedule_timeout`): expired by a tick, so late by at most one. An idle CPU programs its next tick for them.
+    /// The timer wheel (`schedule_timeout`): expired by a tick. Simplified to be late by at most one, as in level 0 of the wheel. An
+    /// idle CPU programs its next tick for them, as kernels up to 6.8 do.
     Wheel,
     /// Deferrable timers of the wheel (`TIMER_DEFERRABLE`): expired by a tick, which an idle CPU does not program for them.
     Deferrable,

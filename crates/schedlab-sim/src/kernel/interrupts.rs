@@ -85,8 +85,8 @@ pub fn on_idle_exit<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &m
     let nohz_kicked = std::mem::take(&mut c.nohz_kicked);
     if c.hrtimers.peek().is_some_and(|timer| timer.0.hard <= run.now) {
         machine.charge_irq(cpu);
-        // An idle CPU without a tick programs it for the timers of the wheel (`tick_nohz_stop_tick`), and that tick expires those
-        // that are deferrable, too (`run_timer_softirq`).
+        // Up to 6.8 an idle CPU without a tick programs it for the timers of the wheel (`tick_nohz_stop_tick`), and that tick expires
+        // those that are deferrable, too (`run_timer_softirq`). Migration of such timers (6.9) is left out.
         if __hrtimer_run_queues(run, machine, kernel, cpu) {
             run_deferrable_timers(run, machine, kernel, cpu);
         }

@@ -2,11 +2,11 @@
 //!
 //! A CPU arrives at its local time, which may lie ahead of the time of the run by the overhead that it still has to spend. So CPUs
 //! are simulated in another order than they arrive. The lock remembers each taker until the run has reached its arrival, and of the
-//! earlier ones when the last of them is through.
+//! earlier ones when the last of them releases it.
 //!
-//! In a queue a CPU waits w, until those who arrived before it are through, and those who arrive later wait longer because of it:
-//! by x_j one that holds the lock for h_j. Of these, the ones that have been simulated already know their waits, so the new
-//! taker, which holds the lock for h, bears their part:
+//! In a queue a CPU waits w, until those that arrived before it have released the lock. Each that arrives later waits longer
+//! because of it: by x_j, if it holds the lock for h_j. Those of them that have been simulated already know their waits, so the
+//! new taker, which holds the lock for h, is charged for their share:
 //!
 //! ```text
 //! wait = w + sum(x_j h_j) / h
