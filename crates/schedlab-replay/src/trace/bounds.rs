@@ -1,11 +1,7 @@
-//! Values that no kernel prints are not read, so that nothing that is computed of them overflows and no CPU is named that the
-//! machine does not have.
+//! Values that no kernel prints are not read, so that nothing that is computed of them overflows.
 
-use schedlab_model::{CpuId, Nanos};
+use schedlab_model::Nanos;
 use schedlab_trace::Fields;
-
-use super::entry::{Entry, What};
-use super::pass::PassRecord;
 
 /// More than the weights of 2^22 tasks, as many as there can be pids, of nice -20.
 const LARGEST_LOAD: u64 = 1 << 40;
@@ -45,34 +41,4 @@ pub(super) fn load(fields: Fields<'_>, name: &str) -> Option<u64> {
 /// A time of the kernel's clocks, or a tick count.
 pub(super) fn time(fields: Fields<'_>, name: &str) -> Option<Nanos> {
     fields.number(name).filter(|time| *time <= LATEST)
-}
-
-impl Entry {
-    /// Only its flags if a probe names a CPU that the machine does not have.
-    #[must_use]
-    pub fn within(self, cpus: usize) -> Entry {
-        match self.probed_cpu().is_some_and(|cpu| cpu.index() >= cpus) {
-            true => Entry { what: What::Other, ..self },
-            false => self,
-        }
-    }
-
-    /// The CPU that a probe names.
-    fn probed_cpu(&self) -> Option<CpuId> {
-        match &self.what {
-            What::Clock { cpu, .. } => *cpu,
-            What::RqClock { cpu, .. }
-            | What::Selected { cpu }
-            | What::CpuAverages { cpu, .. }
-            | What::UpdateBlockedAverages { cpu }
-            | What::CfsRqLoad { cpu, .. } => Some(*cpu),
-            What::Select(probe) => {
-                let recent = probe.state.map(|state| state.history.recent_used_cpu);
-                recent.into_iter().chain([probe.prev]).max()
-            }
-            What::Pass(PassRecord::Looks(probe)) => Some(probe.cpu),
-            What::Pass(PassRecord::Considers { src, .. } | PassRecord::MovedNone { src }) => Some(*src),
-            _ => None,
-        }
-    }
 }

@@ -11,6 +11,7 @@ mod probe;
 mod reread;
 mod select;
 mod window;
+mod within;
 
 pub use change::{fair_policy, SchedChange, UNNAMED};
 pub use entry::{Entry, What};
