@@ -265,7 +265,7 @@ impl Arena {
         // the kernel.
         se.avg.load_avg = new.wrapping_mul(se.avg.load_sum) / se.avg.get_pelt_divider();
         if signals.runnable_load {
-            se.avg.runnable_avg = new * se.avg.runnable_sum / se.avg.get_pelt_divider();
+            se.avg.runnable_avg = new.wrapping_mul(se.avg.runnable_sum) / se.avg.get_pelt_divider();
         }
         q.enqueue_load_avg(&se.avg, new);
         if queued {

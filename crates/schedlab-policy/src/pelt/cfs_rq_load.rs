@@ -110,9 +110,9 @@ impl QueueLoad {
         if signals.runnable_load {
             se.runnable_sum = se.load_sum;
         } else {
-            se.runnable_sum = se.runnable_avg * divider;
+            se.runnable_sum = se.runnable_avg.wrapping_mul(divider);
             self.avg.runnable_avg += se.runnable_avg;
-            self.avg.runnable_sum += se.runnable_sum;
+            self.avg.runnable_sum = self.avg.runnable_sum.wrapping_add(se.runnable_sum);
         }
         self.enqueue_load_avg(se, weight);
         self.avg.util_avg += se.util_avg;
@@ -157,7 +157,7 @@ impl QueueLoad {
     #[inline]
     pub fn enqueue_runnable_load_avg(&mut self, se: &SchedAvg, weight: u64) {
         self.avg.runnable_avg += se.runnable_avg;
-        self.avg.runnable_sum += weight * se.runnable_sum;
+        self.avg.runnable_sum = self.avg.runnable_sum.wrapping_add(weight.wrapping_mul(se.runnable_sum));
     }
 
     /// `dequeue_runnable_load_avg` (5.2).
@@ -165,7 +165,7 @@ impl QueueLoad {
     pub fn dequeue_runnable_load_avg(&mut self, se: &SchedAvg, weight: u64) {
         let avg = &mut self.avg;
         avg.runnable_avg = avg.runnable_avg.saturating_sub(se.runnable_avg);
-        avg.runnable_sum = avg.runnable_sum.saturating_sub(weight * se.runnable_sum);
+        avg.runnable_sum = avg.runnable_sum.saturating_sub(weight.wrapping_mul(se.runnable_sum));
     }
 
     /// `add_tg_cfs_propagate`.

@@ -67,7 +67,7 @@ impl SchedAvg {
         let divider = self.get_pelt_divider();
         self.load_avg = weight.wrapping_mul(self.load_sum) / divider;
         let weighted = if signals.runnable_load { runnable } else { 1 };
-        self.runnable_avg = weighted * self.runnable_sum / divider;
+        self.runnable_avg = weighted.wrapping_mul(self.runnable_sum) / divider;
         self.util_avg = (u64::from(self.util_sum) / divider) as u32;
     }
 
