@@ -270,14 +270,7 @@ fn scale_of(unit: Unit) -> f64 {
 /// The unit as printed.
 fn unit_name(unit: Unit) -> &'static str {
     match unit {
-        Unit::Microseconds => "us",
-        Unit::Milliseconds => "ms",
-        Unit::Seconds => "s",
-        Unit::PerSecond => "/s",
-        Unit::PerMinute => "/min",
-        Unit::LoopsPerSecond => "lps",
-        Unit::LoopsPerMinute => "lpm",
         Unit::Count => "count",
-        Unit::Percent => "%",
+        unit => unit.name(),
     }
 }

@@ -194,13 +194,18 @@ fn finish(
     Report { look_ahead, missing, placements, balances, ..report }
 }
 
-/// So many queues of a hundred have as many entities as the model's if the groups of all tasks are known.
+/// The share of queues in percent that have as many entities as the model's, below which groups are missing from the trace. Where
+/// the groups of all tasks are known, it is 100.
 const QUEUES_ALIKE: u64 = 90;
 
-/// Control groups that are made or joined while a trace is recorded have no record. Probes show that tasks are on other queues than the
-/// model has them on.
+/// Control groups that are made or joined while a trace is recorded leave no record, but probes show that tasks are on other queues
+/// than in the model.
 fn groups_missing(report: &Report) -> Option<String> {
     let count = &report.state.count;
     let differs = count.agreed * 100 < count.decisions * QUEUES_ALIKE && report.recorded_row == Some(report.row);
-    differs.then(|| "the groups of its tasks: most queues have other numbers of tasks (control groups made or joined while it was recorded are not followed)".to_owned())
+    differs.then(|| {
+        "the groups of its tasks: over a tenth of the queues have another number of tasks than in the model (control groups made or \
+         joined while it was recorded are not followed)"
+            .to_owned()
+    })
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use schedlab_model::{CpuMask, CpuPlace, Nanos, Topology};
 use schedlab_spec::Machine;
-use schedlab_workload::{Better, Unit};
 use serde_json::{json, Value as Json};
 
 use crate::metric::Metric;
@@ -128,34 +127,10 @@ fn metric(metric: &Metric) -> Json {
         "name": metric.name,
         "of": metric.of,
         "stat": metric.stat,
-        "unit": unit_name(metric.unit),
-        "better": better_name(metric.better),
+        "unit": metric.unit.name(),
+        "better": metric.better.name(),
         "margin_pct": metric.margin_pct,
         "help": metric.help,
         "declared": metric.declared,
     })
-}
-
-/// The name of a unit in tables; plain numbers have none.
-pub(crate) fn unit_name(unit: Unit) -> &'static str {
-    match unit {
-        Unit::Microseconds => "us",
-        Unit::Milliseconds => "ms",
-        Unit::Seconds => "s",
-        Unit::PerSecond => "/s",
-        Unit::PerMinute => "/min",
-        Unit::LoopsPerSecond => "lps",
-        Unit::LoopsPerMinute => "lpm",
-        Unit::Count => "",
-        Unit::Percent => "%",
-    }
-}
-
-/// The name of a direction in files.
-pub(crate) fn better_name(better: Better) -> &'static str {
-    match better {
-        Better::Lower => "lower",
-        Better::Higher => "higher",
-        Better::Neither => "neither",
-    }
 }

@@ -6,7 +6,6 @@ use schedlab_workload::catalogue::{self, Entry, OptionKind};
 use serde_json::{json, Map, Value as Json};
 
 use crate::changes::differences;
-use crate::describe::{better_name, unit_name};
 use crate::error::{Result, ScenarioError};
 use crate::machine::{preset, preset_ids, HOST};
 use crate::option_default::option_default;
@@ -45,8 +44,8 @@ fn metric(metric: &SchedMetric) -> Json {
     json!({
         "id": metric.name,
         "summary": metric.help,
-        "unit": unit_name(metric.unit),
-        "better": better_name(metric.better),
+        "unit": metric.unit.name(),
+        "better": metric.better.name(),
         "sampled": !metric.stats.is_empty(),
         "default_stats": metric.stats,
     })
@@ -164,7 +163,7 @@ fn workload(entry: &Entry) -> Json {
         })
     };
     let metric = |metric: &catalogue::MetricSpec| {
-        let (unit, better) = (unit_name(metric.unit), better_name(metric.better));
+        let (unit, better) = (metric.unit.name(), metric.better.name());
         json!({
             "name": metric.name, "unit": unit, "better": better, "help": metric.help, "stats": metric.stats,
             "queueing": metric.queueing,

@@ -105,6 +105,24 @@ pub enum Unit {
     Percent,
 }
 
+impl Unit {
+    /// Its name in tables; plain numbers have none.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Unit::Microseconds => "us",
+            Unit::Milliseconds => "ms",
+            Unit::Seconds => "s",
+            Unit::PerSecond => "/s",
+            Unit::PerMinute => "/min",
+            Unit::LoopsPerSecond => "lps",
+            Unit::LoopsPerMinute => "lpm",
+            Unit::Count => "",
+            Unit::Percent => "%",
+        }
+    }
+}
+
 /// Which direction is an improvement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Better {
@@ -114,6 +132,18 @@ pub enum Better {
     Higher,
     /// Neither: shown, never judged better or worse.
     Neither,
+}
+
+impl Better {
+    /// Its name in files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Better::Lower => "lower",
+            Better::Higher => "higher",
+            Better::Neither => "neither",
+        }
+    }
 }
 
 /// How a metric's events become numbers.

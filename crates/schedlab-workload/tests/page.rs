@@ -8,7 +8,6 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use schedlab_workload::catalogue::{self, Entry, MetricSpec};
-use schedlab_workload::{Better, Unit};
 
 fn docs(page: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guides").join(page)
@@ -91,22 +90,7 @@ fn section(page: &mut String, entry: &Entry) {
 }
 
 fn metric(page: &mut String, metric: &MetricSpec) {
-    let unit = match metric.unit {
-        Unit::Microseconds => "us",
-        Unit::Milliseconds => "ms",
-        Unit::Seconds => "s",
-        Unit::PerSecond => "/s",
-        Unit::PerMinute => "/min",
-        Unit::LoopsPerSecond => "lps",
-        Unit::LoopsPerMinute => "lpm",
-        Unit::Count => "",
-        Unit::Percent => "%",
-    };
-    let better = match metric.better {
-        Better::Lower => "lower",
-        Better::Higher => "higher",
-        Better::Neither => "neither",
-    };
+    let (unit, better) = (metric.unit.name(), metric.better.name());
     writeln!(page, "| `{}` | {unit} | {better} | {} |", metric.name, plain(metric.help)).unwrap();
 }
 

@@ -223,14 +223,12 @@ fn is_this(call: &ProgramCall, version: &str) -> bool {
 
 fn other_version(call: &ProgramCall, version: &str) -> AgentError {
     let what = format!("{version} is not the program that {} stands for", call.id);
-    let shown =
-        |version: Option<(u32, u32)>| version.map_or("any".to_owned(), |(major, minor)| format!("{major}.{minor}"));
-    let [from, before] = call.versions;
-    let hint = format!(
-        "it is that from {} to before {}; or run the model with driver = \"agent\"",
-        shown(from),
-        shown(before)
-    );
+    let versions = match call.versions {
+        [Some((major, minor)), None] => format!("{major}.{minor} or later"),
+        [None, Some((major, minor))] => format!("a version before {major}.{minor}"),
+        _ => "another version".to_owned(),
+    };
+    let hint = format!("install {versions} of {}, or run the model with driver = \"agent\"", call.executable);
     AgentError::cannot(what, hint)
 }
 
@@ -385,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_changed_under_its_name_is_told_by_its_version() {
+    fn a_program_that_changed_under_its_name_is_recognised_by_its_version() {
         let cases = [
             ("perf-pipe", "perf 6.1.192", true),
             ("perf-pipe", "perf 6.14", true),

@@ -161,8 +161,8 @@ impl Model {
         }
     }
 
-    /// The averages of a CPU's queue as a selection reads them. What tasks that left have taken with them (`cfs_rq->removed`) is
-    /// subtracted without a record if no period of the averages ends then.
+    /// The averages of a CPU's queue as a selection reads them. The load of tasks that have left (`cfs_rq->removed`) is subtracted
+    /// without a record if no period of the averages ends then.
     pub fn correct_cpu_averages(&mut self, cpu: CpuId, state: &SelectState) {
         let queue = self.cpus.get_mut(cpu.index());
         let Some((averages, until)) = queue.and_then(|queue| queue.averages.as_mut()) else { return };

@@ -10,7 +10,6 @@ use toml::Spanned;
 use super::keys::{CASE, STUDY_VARIANT};
 use super::parts::{metrics, string, Condition, Experiment};
 use super::Context;
-use crate::describe::{better_name, unit_name};
 use crate::error::{Result, ScenarioError};
 use crate::scenario::{of_root, tables, Scenario};
 use crate::value::{Table, Value};
@@ -270,8 +269,8 @@ impl<'a> Case<'_, 'a> {
                 (Some(metric), _, _) => json!({
                     "published": published,
                     "metric": metric.name,
-                    "unit": unit_name(metric.unit),
-                    "better": better_name(metric.better),
+                    "unit": metric.unit.name(),
+                    "better": metric.better.name(),
                 }),
                 (None, Some(task), _) => json!({ "published": published, "share": task, "unit": "%" }),
                 (None, None, Some(missing)) => json!({ "published": published, "missing": missing }),

@@ -13,8 +13,8 @@ use crate::machine::Machine;
 use crate::run::{Run, Source};
 
 /// Starts a timer of the task on the CPU (`schedule_hrtimeout_range`), which may fire from `soft` on and must by `soft` + the task's
-/// timer slack. Real-time tasks have no slack. A timer of the wheel fires within a tick (simplified), a deferrable one at a tick of the CPU, and
-/// that wakes no idle one.
+/// timer slack. Real-time tasks have no slack. A timer of the wheel fires within a tick (simplified). A deferrable one fires at a
+/// tick of the CPU and wakes no idle one.
 pub fn start_timer<S: Sink>(
     run: &mut Run<S>,
     machine: &mut Machine,

@@ -40,7 +40,7 @@ pub(super) const ENTRY: Entry = Entry {
             parameter(
                 "load",
                 Quantity::Words("20 percent of the period"),
-                "a choice, evenly split over driver and clients",
+                "chosen, evenly split over driver and clients",
             ),
             parameter(
                 "policy",

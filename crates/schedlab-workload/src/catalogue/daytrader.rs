@@ -2,7 +2,7 @@
 
 use super::about::{parameter, About, Quantity};
 use super::dispatch::dispatch;
-use super::service::{collector, collectors, lognormal};
+use super::service::{collector, collectors, lognormal, shape, COLLECTOR_THREADS, COLLECTOR_WORK};
 use super::{limit, BuildError, Entry, MetricSpec, OptionSpec, Preset, Settings, TimeUnit};
 use crate::build::{Builder, Code};
 use crate::{Amount, Dist, ObjectId, ObjectSpec, Op, TaskSpec, TimerMode, Workload};
@@ -63,7 +63,7 @@ pub(super) const ENTRY: Entry = Entry {
                 "estimate, one fewer to twice as many: no figure is published; quotes, pages, updates, orders",
             ),
             parameter("work of a database call, and of an order", Quantity::Time(CALL), "estimate, 30 us to 1 ms"),
-            parameter("shape of all work", Quantity::Words("lognormal, sigma 0.5"), "a choice"),
+            shape("shape of all work"),
             parameter(
                 "stocks",
                 Quantity::Words("10000"),
@@ -74,16 +74,8 @@ pub(super) const ENTRY: Entry = Entry {
                 Quantity::Number(LOCKED),
                 "updateQuotePriceVolumeInt in TradeDirect.java: select for update, update, commit",
             ),
-            parameter(
-                "collector threads",
-                Quantity::Words("all CPUs up to 8, then 5/8 of the rest"),
-                "HotSpot's default",
-            ),
-            parameter(
-                "collector's work and pause",
-                Quantity::Words("2 to 10 ms, every 0.5 to 2 s"),
-                "estimate, half to twice that: no figure is published",
-            ),
+            COLLECTOR_THREADS,
+            COLLECTOR_WORK,
         ],
         simplified: &[
             "The JIT compiler, the network, the clients' own CPU time and stop-the-world pauses are missing.",

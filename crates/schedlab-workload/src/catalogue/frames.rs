@@ -41,10 +41,10 @@ pub(super) const ENTRY: Entry = Entry {
             parameter(
                 "main",
                 Quantity::Words("a fifth of the period"),
-                "a choice: an idle machine with a CPU for each thread drops almost none",
+                "chosen: an idle machine with a CPU for each thread drops almost none",
             ),
-            parameter("render", Quantity::Words("a third of the period"), "a choice, as above"),
-            parameter("shape of both", Quantity::Words("lognormal, sigma 0.2"), "a choice"),
+            parameter("render", Quantity::Words("a third of the period"), "chosen, as above"),
+            parameter("shape of both", Quantity::Words("lognormal, sigma 0.2"), "chosen; no figure is published"),
         ],
         simplified: &[
             "The graphics processor, buffering of several frames, a variable refresh rate, sound and network \

@@ -62,7 +62,7 @@ pub(super) const ENTRY: Entry = Entry {
             "Directories that wait for others, directories of different sizes, programs that make runs while it \
              reads a Makefile (some 460 processes before the first object in that build), the page cache and the \
              disk are missing.",
-            "A job returns its token when it ends; its make does so when it has reaped the job.",
+            "A job returns its token when it ends. A real make returns the token when it has reaped the job.",
             "x86 runs objtool at the end of the build where it has CONFIG_X86_KERNEL_IBT; here it never does.",
             "Voluntary and involuntary switches and the use of the CPUs are the metrics sched.* of the run.",
         ],

@@ -248,24 +248,21 @@ const LAT_PROC_ABOUT: About = About {
             "estimate, 100 us to 1 ms: shell took 0.4 to 0.8 ms longer than exec on a guest",
         ),
     ],
-    simplified: &["lmbench takes the median of 11 repetitions and subtracts the overhead of its loop; here every \
-         operation is a sample."],
+    simplified: &[REPETITIONS],
 };
 
 const LAT_PIPE_ABOUT: About = About {
     structure: &["Two processes and two pipes. An operation is one round trip of a byte: two writes, two reads, two \
          wakeups and two switches."],
     parameters: &[parameter("bytes", Quantity::Number(1), "lat_pipe.c and lat_unix.c of lmbench 3")],
-    simplified: &["lmbench takes the median of 11 repetitions and subtracts the overhead of its loop; here every \
-         operation is a sample."],
+    simplified: &[REPETITIONS],
 };
 
 const LAT_UNIX_ABOUT: About = About {
     structure: &["Two processes and a pair of AF_UNIX streams. An operation is one round trip of a byte: two sends, \
          two receives, two wakeups and two switches."],
     parameters: &[parameter("bytes", Quantity::Number(1), "lat_pipe.c and lat_unix.c of lmbench 3")],
-    simplified: &["lmbench takes the median of 11 repetitions and subtracts the overhead of its loop; here every \
-         operation is a sample."],
+    simplified: &[REPETITIONS],
 };
 
 const LAT_SEM_ABOUT: About = About {
@@ -278,12 +275,13 @@ const LAT_SEM_ABOUT: About = About {
         Quantity::Number(2),
         "lat_sem.c of lmbench 3: two System V semaphores in one set",
     )],
-    simplified: &[
-        "Semaphores as System V has them are missing: there a semop is always a system call.",
-        "lmbench takes the median of 11 repetitions and subtracts the overhead of its loop; here every \
-         operation is a sample.",
-    ],
+    simplified: &["Semaphores as System V has them are missing: there a semop is always a system call.", REPETITIONS],
 };
+
+/// How the programs repeat their loop.
+const REPETITIONS: &str =
+    "lmbench takes the median of 11 repetitions and subtracts the overhead of its loop; here every \
+                           operation is a sample.";
 
 const LAT_CTX_ABOUT: About = About {
     structure: &["`processes` processes pass a token of 4 bytes round a ring of pipes; each reads `size` KB, its \
@@ -294,11 +292,7 @@ const LAT_CTX_ABOUT: About = About {
         Quantity::Time(READ_KB),
         "8 bytes per cycle at 3 GHz",
     )],
-    simplified: &[
-        "The time includes the pipe operations that lmbench subtracts.",
-        "lmbench takes the median of 11 repetitions and subtracts the overhead of its loop; here every \
-         operation is a sample.",
-    ],
+    simplified: &["The time includes the pipe operations that lmbench subtracts.", REPETITIONS],
 };
 
 const LAT_SELECT_ABOUT: About = About {
@@ -309,11 +303,7 @@ const LAT_SELECT_ABOUT: About = About {
         Quantity::Picos(PER_FD_PS),
         "100 took 0.87 us on a guest, of which the call is 0.21",
     )],
-    simplified: &[
-        "The kind of the descriptors has no effect.",
-        "lmbench takes the median of 11 repetitions and subtracts the overhead of its loop; here every \
-         operation is a sample.",
-    ],
+    simplified: &["The kind of the descriptors has no effect.", REPETITIONS],
 };
 
 const LAT_SYSCALL_ABOUT: About = About {
@@ -323,9 +313,5 @@ const LAT_SYSCALL_ABOUT: About = About {
         parameter("fstat beyond its system call", Quantity::Time(FSTAT), "estimate, 30 to 200 ns"),
         parameter("open and close beyond theirs", Quantity::Time(OPEN), "estimate, 0.5 to 2 us"),
     ],
-    simplified: &[
-        "read, write and stat are missing.",
-        "lmbench takes the median of 11 repetitions and subtracts the overhead of its loop; here every \
-         operation is a sample.",
-    ],
+    simplified: &["read, write and stat are missing.", REPETITIONS],
 };

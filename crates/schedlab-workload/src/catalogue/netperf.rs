@@ -39,8 +39,62 @@ macro_rules! test {
     };
 }
 
-test!(TCP_RR, "netperf-tcp-rr", "netperf TCP_RR over loopback: request and response", TCP_RR_ABOUT, TCP_SOFTIRQ, build);
-test!(UDP_RR, "netperf-udp-rr", "netperf UDP_RR over loopback: request and response", UDP_RR_ABOUT, UDP_SOFTIRQ, build);
+/// What is known of the test over `$protocol`, a message of which takes `$longer` longer than over an AF_UNIX stream.
+macro_rules! about {
+    ($protocol:literal, $softirq:expr, $longer:literal) => {
+        About {
+            structure: &[
+                concat!(
+                    "A client and a server process with one ",
+                    $protocol,
+                    " socket each, `instances` times. The client sends a request and waits for the response; one \
+                     transaction is outstanding."
+                ),
+                "A transaction is two sends and two recvs, two wakeups, and two switches where both share a CPU. The \
+                 receiving half of the protocol runs as a softirq in the sender's own send (`__local_bh_enable_ip` \
+                 after `loopback_xmit`), with preemption disabled, and so does the synchronous wakeup of the \
+                 receiver.",
+            ],
+            parameters: &[
+                parameter(
+                    "softirq of a message",
+                    Quantity::Time($softirq),
+                    concat!(
+                        "send and recv of one byte by one thread on one CPU of a guest with 2 vCPUs (Xeon, Linux 6.18) \
+                         take ",
+                        $longer,
+                        " longer than over an AF_UNIX stream (p50 of 2000 means of 64: 1.77 us a pair over TCP, 1.17 over \
+                         UDP, 0.74 over AF_UNIX); lmbench on a desktop with 6.14 has round trips of 17.6, 14.9 and 7.9 us \
+                         over two CPUs"
+                    ),
+                ),
+                parameter("bytes of request and response", Quantity::Words("1 and 1"), "netperf's defaults"),
+            ],
+            simplified: &[
+                "ksoftirqd, which takes over when softirqs do not end, acknowledgements of their own, timers, the \
+                 control connection and lost datagrams are missing.",
+                "The wakeup comes at the end of the softirq, not within it.",
+            ],
+        }
+    };
+}
+
+test!(
+    TCP_RR,
+    "netperf-tcp-rr",
+    "netperf TCP_RR over loopback: request and response",
+    about!("TCP", TCP_SOFTIRQ, "1.03 us"),
+    TCP_SOFTIRQ,
+    build
+);
+test!(
+    UDP_RR,
+    "netperf-udp-rr",
+    "netperf UDP_RR over loopback: request and response",
+    about!("UDP", UDP_SOFTIRQ, "0.43 us"),
+    UDP_SOFTIRQ,
+    build
+);
 
 const NOW: u8 = 0;
 const BEGIN: u8 = 1;
@@ -86,57 +140,3 @@ fn send(code: &mut Code, object: u32, bytes: u32, softirq: Nanos) {
     }
     code.op(Op::Write { object, bytes });
 }
-
-const TCP_RR_ABOUT: About = About {
-    structure: &[
-        "A client and a server process with one TCP socket each, `instances` times. The client sends a \
-         request and waits for the response; one transaction is outstanding.",
-        "A transaction is two sends and two recvs, two wakeups, and two switches where both share a CPU. The \
-         receiving half of the protocol runs as a softirq in the sender's own send (`__local_bh_enable_ip` \
-         after `loopback_xmit`), with preemption disabled, and so does the synchronous wakeup of the \
-         receiver.",
-    ],
-    parameters: &[
-        parameter(
-            "softirq of a message",
-            Quantity::Time(TCP_SOFTIRQ),
-            "send and recv of one byte by one thread on one CPU of a guest with 2 vCPUs (Xeon, Linux 6.18) \
-             take 1.03 us longer than over an AF_UNIX stream (p50 of 2000 means of 64: 1.77 us a pair over \
-             TCP, 1.17 over UDP, 0.74 over AF_UNIX); lmbench on a desktop with 6.14 has round trips of 17.6, \
-             14.9 and 7.9 us over two CPUs",
-        ),
-        parameter("bytes of request and response", Quantity::Words("1 and 1"), "netperf's defaults"),
-    ],
-    simplified: &[
-        "ksoftirqd, which takes over when softirqs do not end, acknowledgements of their own, timers, the \
-         control connection and lost datagrams are missing.",
-        "The wakeup comes at the end of the softirq, not within it.",
-    ],
-};
-
-const UDP_RR_ABOUT: About = About {
-    structure: &[
-        "A client and a server process with one UDP socket each, `instances` times. The client sends a \
-         request and waits for the response; one transaction is outstanding.",
-        "A transaction is two sends and two recvs, two wakeups, and two switches where both share a CPU. The \
-         receiving half of the protocol runs as a softirq in the sender's own send (`__local_bh_enable_ip` \
-         after `loopback_xmit`), with preemption disabled, and so does the synchronous wakeup of the \
-         receiver.",
-    ],
-    parameters: &[
-        parameter(
-            "softirq of a message",
-            Quantity::Time(UDP_SOFTIRQ),
-            "send and recv of one byte by one thread on one CPU of a guest with 2 vCPUs (Xeon, Linux 6.18) \
-             take 0.43 us longer than over an AF_UNIX stream (p50 of 2000 means of 64: 1.77 us a pair over \
-             TCP, 1.17 over UDP, 0.74 over AF_UNIX); lmbench on a desktop with 6.14 has round trips of 17.6, \
-             14.9 and 7.9 us over two CPUs",
-        ),
-        parameter("bytes of request and response", Quantity::Words("1 and 1"), "netperf's defaults"),
-    ],
-    simplified: &[
-        "ksoftirqd, which takes over when softirqs do not end, acknowledgements of their own, timers, the \
-         control connection and lost datagrams are missing.",
-        "The wakeup comes at the end of the softirq, not within it.",
-    ],
-};

@@ -42,7 +42,7 @@ pub(super) const ENTRY: Entry = Entry {
             parameter(
                 "read of a file that is not in the page cache",
                 Quantity::Words("0.1 to 1 ms"),
-                "a choice: a read from flash up to one that queues",
+                "chosen: a read from flash up to one that queues",
             ),
         ],
         simplified: &[

@@ -9,6 +9,13 @@ use super::{OptionSpec, Preset, Settings};
 use crate::build::{Builder, Code};
 use crate::{ObjectId, ObjectSpec, Op, ProgramId, TaskKind, TaskSpec, Workload};
 
+/// How the threads of every program start, and what is simplified about it.
+pub(super) const START: &str =
+    "Threads are pinned to the CPUs in turn, report themselves ready under a mutex, and start \
+                                together by a condition variable; none of that is timed.";
+pub(super) const READY: &str =
+    "The last thread of the real program wakes main; here each posts a semaphore for which main waits.";
+
 /// The number of threads.
 pub(super) const THREADS: OptionSpec =
     OptionSpec::number("threads", 0, 1, 100_000, "threads; default: one per CPU").default(Preset::PerCpu).short("t");

@@ -3,7 +3,7 @@
 use schedlab_model::{stream, Nanos, USEC};
 
 use super::about::{parameter, About, Quantity};
-use super::perf_futex::{Threads, SHARED, THREADS};
+use super::perf_futex::{self, Threads, SHARED, THREADS};
 use super::{BuildError, Ends, Entry, MetricSpec, OptionSpec, Preset, Settings, TimeUnit};
 use crate::build::{Builder, Code};
 use crate::{Amount, ObjectId, ObjectSpec, Op, Workload};
@@ -23,8 +23,7 @@ pub(super) const HASH: Entry = Entry {
     summary: "perf bench futex hash: futex calls that fail at once",
     about: About {
         structure: &[
-            "Threads are pinned to the CPUs in turn, report themselves ready under a mutex, and start together by \
-             a condition variable; none of that is timed.",
+            perf_futex::START,
             "Each thread calls FUTEX_WAIT on one of its `futexes` words after the other, with a value that the \
              word never holds. An operation is one call, which returns EAGAIN; no thread blocks.",
         ],
@@ -34,7 +33,7 @@ pub(super) const HASH: Entry = Entry {
             "futex_init, kernel/futex/core.c: 256 per CPU, rounded up to a power of two",
         )],
         simplified: &[
-            "The last thread of the real program wakes main; here each posts a semaphore for which main waits.",
+            perf_futex::READY,
             "Each bucket is one object, and each word of a thread is hashed to one of them at random, the same \
              one in every run; on a real kernel an object is a word, which the kernel hashes itself.",
             "Threads look at the clock to see whether their time is up, where perf reads a flag that main sets.",
@@ -66,8 +65,7 @@ pub(super) const LOCK_PI: Entry = Entry {
     summary: "perf bench futex lock-pi: a PI lock handed round",
     about: About {
         structure: &[
-            "Threads are pinned to the CPUs in turn, report themselves ready under a mutex, and start together by \
-             a condition variable; none of that is timed.",
+            perf_futex::START,
             "Each thread takes the one lock (its own with `multi`) by FUTEX_LOCK_PI, sleeps for 1 us while it \
              holds it, and releases it by FUTEX_UNLOCK_PI. The lock goes to the first waiter, so a thread gets it \
              once per round of all waiters.",
@@ -79,7 +77,7 @@ pub(super) const LOCK_PI: Entry = Entry {
             "usleep(1) in tools/perf/bench/futex-lock-pi.c; it lasts for the timer slack of 50 us as well",
         )],
         simplified: &[
-            "The last thread of the real program wakes main; here each posts a semaphore for which main waits.",
+            perf_futex::READY,
             "The boost of the lock's owner is missing; among tasks of the fair class it changes neither weight \
              nor class.",
             "Threads look at the clock to see whether their time is up, where perf reads a flag that main sets.",

@@ -2,8 +2,8 @@
 
 use schedlab_model::MSEC;
 
-use super::about::{parameter, About, Quantity};
-use super::perf_futex::{Threads, SHARED, THREADS};
+use super::about::{parameter, About, Parameter, Quantity};
+use super::perf_futex::{self, Threads, SHARED, THREADS};
 use super::{BuildError, Ends, Entry, MetricSpec, OptionSpec, Settings};
 use crate::build::{Builder, Code};
 use crate::{Amount, Better, ObjectId, ObjectSpec, Op, ProgramId, TaskKind, Unit, Workload};
@@ -23,20 +23,13 @@ pub(super) const WAKE: Entry = Entry {
     summary: "perf bench futex wake: main wakes all threads",
     about: About {
         structure: &[
-            "Threads are pinned to the CPUs in turn, report themselves ready under a mutex, and start together by \
-             a condition variable; none of that is timed.",
+            perf_futex::START,
             "Every thread blocks in FUTEX_WAIT on one word. Main then wakes `nwakes` of them by each FUTEX_WAKE \
              until it has woken all. Only the waker's side is timed, not when the woken threads run.",
             "A run is one FUTEX_WAIT per thread and a call for every `nwakes` threads.",
         ],
-        parameters: &[parameter(
-            "time for the threads to block",
-            Quantity::Time(SETTLE),
-            "usleep(100000) in tools/perf/bench/futex-wake.c, futex-wake-parallel.c and futex-requeue.c",
-        )],
-        simplified: &[
-            "The last thread of the real program wakes main; here each posts a semaphore for which main waits.",
-        ],
+        parameters: &[SETTLING],
+        simplified: &[perf_futex::READY],
     },
     options: &[
         THREADS,
@@ -54,21 +47,14 @@ pub(super) const WAKE_PARALLEL: Entry = Entry {
     summary: "perf bench futex wake-parallel: several wakers",
     about: About {
         structure: &[
-            "Threads are pinned to the CPUs in turn, report themselves ready under a mutex, and start together by \
-             a condition variable; none of that is timed.",
+            perf_futex::START,
             "Every thread blocks in FUTEX_WAIT on one word. Then `nwakers` threads meet at a barrier and each \
              wakes an equal part by one FUTEX_WAKE. Only the waker's side is timed, not when the woken threads \
              run.",
             "A run is one FUTEX_WAIT per thread and one FUTEX_WAKE per waking thread.",
         ],
-        parameters: &[parameter(
-            "time for the threads to block",
-            Quantity::Time(SETTLE),
-            "usleep(100000) in tools/perf/bench/futex-wake.c, futex-wake-parallel.c and futex-requeue.c",
-        )],
-        simplified: &[
-            "The last thread of the real program wakes main; here each posts a semaphore for which main waits.",
-        ],
+        parameters: &[SETTLING],
+        simplified: &[perf_futex::READY],
     },
     options: &[
         THREADS,
@@ -86,20 +72,13 @@ pub(super) const REQUEUE: Entry = Entry {
     summary: "perf bench futex requeue: main moves all threads",
     about: About {
         structure: &[
-            "Threads are pinned to the CPUs in turn, report themselves ready under a mutex, and start together by \
-             a condition variable; none of that is timed.",
+            perf_futex::START,
             "Every thread blocks in FUTEX_WAIT on one word. Main moves `nrequeue` of them to a second word by \
              each FUTEX_CMP_REQUEUE until it has moved all, and then wakes all of them by one FUTEX_WAKE, which \
              is not timed.",
         ],
-        parameters: &[parameter(
-            "time for the threads to block",
-            Quantity::Time(SETTLE),
-            "usleep(100000) in tools/perf/bench/futex-wake.c, futex-wake-parallel.c and futex-requeue.c",
-        )],
-        simplified: &[
-            "The last thread of the real program wakes main; here each posts a semaphore for which main waits.",
-        ],
+        parameters: &[SETTLING],
+        simplified: &[perf_futex::READY],
     },
     options: &[
         THREADS,
@@ -114,6 +93,11 @@ pub(super) const REQUEUE: Entry = Entry {
 
 /// Main's sleep, in which all threads come to wait.
 const SETTLE: u64 = 100 * MSEC;
+const SETTLING: Parameter = parameter(
+    "time for the threads to block",
+    Quantity::Time(SETTLE),
+    "usleep(100000) in tools/perf/bench/futex-wake.c, futex-wake-parallel.c and futex-requeue.c",
+);
 
 // Registers of main; 0 and 1 are those of `Threads`. A waking thread uses those of the same name.
 const BEGIN: u8 = 2;

@@ -2,7 +2,7 @@
 
 use super::about::{parameter, About, Quantity};
 use super::dispatch::dispatch;
-use super::service::lognormal;
+use super::service::{lognormal, shape};
 use super::{limit, BuildError, Entry, MetricSpec, OptionKind, OptionSpec, Preset, Settings, TimeUnit};
 use crate::build::{Builder, Code};
 use crate::{Amount, Better, Dist, MemoryWork, MetricKind, ObjectSpec, Op, SpinLockSpec, TaskSpec, Unit, Workload};
@@ -47,7 +47,7 @@ pub(super) const ENTRY: Entry = Entry {
                  beside other load, without the kernel's part of about 4 us",
             ),
             parameter("CPU time of the client for it", Quantity::Time(CLIENT), "the same runs"),
-            parameter("shape of both", Quantity::Words("lognormal, sigma 0.5"), "a choice"),
+            shape("shape of both"),
             parameter("system calls", Quantity::Words("6 and 4"), "perf stat -p of pgbench 15.18"),
             parameter(
                 "first sleep for the spinlock",

@@ -1,7 +1,7 @@
 //! A load like SPECjbb2015's composite run: requests at an injection rate, three tiers of worker threads, garbage collection.
 
 use super::about::{parameter, About, Quantity};
-use super::service::{collector, collectors, lognormal};
+use super::service::{collector, collectors, lognormal, shape, COLLECTOR_THREADS, COLLECTOR_WORK};
 use super::{limit, BuildError, Entry, MetricSpec, OptionKind, OptionSpec, Preset, Settings, TimeUnit};
 use crate::build::{Builder, Code};
 use crate::{Better, Dist, MetricKind, ObjectSpec, Op, TaskSpec, TimerMode, Unit, Workload};
@@ -37,20 +37,12 @@ pub(super) const ENTRY: Entry = Entry {
             parameter(
                 "threads of a tier",
                 Quantity::Words("as many as CPUs"),
-                "a choice; the kit sets it by specjbb.forkjoin.workers",
+                "chosen; the kit sets it by specjbb.forkjoin.workers",
             ),
-            parameter("tiers", Quantity::Number(TIERS as u64), "a choice"),
-            parameter("shape of the work", Quantity::Words("lognormal, sigma 0.5"), "a choice"),
-            parameter(
-                "collector threads",
-                Quantity::Words("all CPUs up to 8, then 5/8 of the rest"),
-                "HotSpot's default",
-            ),
-            parameter(
-                "collector's work and pause",
-                Quantity::Words("2 to 10 ms, every 0.5 to 2 s"),
-                "estimate, half to twice that: no figure is published",
-            ),
+            parameter("tiers", Quantity::Number(TIERS as u64), "chosen; no figure is published"),
+            shape("shape of the work"),
+            COLLECTOR_THREADS,
+            COLLECTOR_WORK,
         ],
         simplified: &[
             "Stop-the-world pauses, the JIT compiler, fork and join within a request and the network between \

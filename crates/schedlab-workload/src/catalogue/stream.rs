@@ -1,7 +1,7 @@
 //! STREAM 5.10 (stream.c) with OpenMP: threads that move arrays between CPU and memory, with a barrier after each kernel.
 
 use super::about::{parameter, About, Quantity};
-use super::openmp::{Barrier, WAIT_POLICY};
+use super::openmp::{self, Barrier, WAIT_POLICY};
 use super::{BuildError, Ends, Entry, MetricSpec, OptionSpec, Preset, Settings};
 use crate::build::{Builder, Code};
 use crate::{Op, TaskKind, TaskSpec, Unit, Workload};
@@ -40,23 +40,14 @@ pub(super) const ENTRY: Entry = Entry {
         ],
         parameters: &[
             parameter("array-size and ntimes", Quantity::Words("10,000,000 and 10"), "defaults of stream.c 5.10"),
-            parameter(
-                "spinning at a barrier",
-                Quantity::Time(super::openmp::SPIN),
-                "GOMP_SPINCOUNT, 300,000 iterations, which took 16.5 ms at best on a guest (Xeon)",
-            ),
-            parameter(
-                "the same with more threads than CPUs",
-                Quantity::Time(super::openmp::SPIN_CROWDED),
-                "100 iterations",
-            ),
+            openmp::SPINNING,
+            openmp::SPINNING_CROWDED,
         ],
         simplified: &[
             "Page faults of the first loop, the check of the results, caches (the program requires arrays of at \
              least four times their size) and the read for ownership are missing, so copy is as fast as triad: \
              0.8 to 1.0 of it on a guest (Xeon), 1.14 on a Raspberry Pi 4.",
-            "The cost of a barrier does not grow with the threads; a spinning thread looks at it every 2 us, and \
-             the last one wakes the sleepers one by one.",
+            openmp::BARRIER,
         ],
     },
     options: &[

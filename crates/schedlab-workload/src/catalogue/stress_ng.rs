@@ -17,6 +17,13 @@ const CPU_RATE: MetricSpec = MetricSpec::cpu_rate(
 /// The metrics of every stressor.
 pub(super) const METRICS: &[MetricSpec] = &[RATE, CPU_RATE];
 /// The options of every stressor but its number of workers.
+/// The first sentence about the structure of a stressor.
+pub(super) const MAIN: &str = "Main forks the workers and, with `timeout`, ends them.";
+/// How the CPU time of `bogo_ops_per_second_usr_sys` is simplified.
+pub(super) const CPU_TIME: &str =
+    "Each task reports the CPU time it has used by a getrusage every so many operations, where \
+                                   stress-ng sums the CPU time of its processes when they end.";
+
 pub(super) const TIMEOUT: OptionSpec =
     OptionSpec::time("timeout", TimeUnit::Seconds, 0, 1_000_000, "end after this time; 0 = endless").short("t");
 /// The options that end a stressor.

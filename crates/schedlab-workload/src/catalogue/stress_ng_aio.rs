@@ -13,7 +13,7 @@ pub(super) const ENTRY: Entry = Entry {
     summary: "stress-ng --aio: requests served by a helper thread",
     about: About {
         structure: &[
-            "Main forks the workers and, with `timeout`, ends them.",
+            stress_ng::MAIN,
             "`aio-requests` reads and writes of 16 bytes are outstanding at one file, so one helper thread of \
              glibc serves them in order. It signals each completion while it holds the mutex of all requests, \
              which a thread that issues one needs.",
@@ -40,8 +40,7 @@ pub(super) const ENTRY: Entry = Entry {
         simplified: &[
             "The handler of a signal that arrives while the main thread runs is missing, and what the request to \
              synchronise the file costs beyond a read (nothing on a file system in memory).",
-            "Each task reports the CPU time it has used by a getrusage every so many operations, where stress-ng \
-             sums the CPU time of its processes when they end.",
+            stress_ng::CPU_TIME,
         ],
     },
     options: &[

@@ -11,7 +11,7 @@ pub(super) const ENTRY: Entry = Entry {
     summary: "stress-ng --context: swapcontext in one thread",
     about: About {
         structure: &[
-            "Main forks the workers and, with `timeout`, ends them.",
+            stress_ng::MAIN,
             "Three coroutines of one thread hand over to each other by swapcontext; the kernel sees one busy \
              thread.",
             "A bogo op is 1000 swapcontexts, each of which calls rt_sigprocmask once, and no context switch of \
@@ -26,11 +26,7 @@ pub(super) const ENTRY: Entry = Entry {
                  guest with 2 vCPUs (Xeon, Linux 6.18)",
             ),
         ],
-        simplified: &[
-            "The three coroutines are one loop.",
-            "Each task reports the CPU time it has used by a getrusage every so many operations, where stress-ng \
-             sums the CPU time of its processes when they end.",
-        ],
+        simplified: &["The three coroutines are one loop.", stress_ng::CPU_TIME],
     },
     options: &[stress_ng::workers("context"), stress_ng::TIMEOUT],
     metrics: stress_ng::METRICS,

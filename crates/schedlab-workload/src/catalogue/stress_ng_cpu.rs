@@ -13,7 +13,7 @@ pub(super) const ENTRY: Entry = Entry {
     summary: "stress-ng --cpu: busy workers, or a load in percent",
     about: About {
         structure: &[
-            "Main forks the workers and, with `timeout`, ends them.",
+            stress_ng::MAIN,
             "A worker at a load of 100% never sleeps. A part load works for a slice of CPU time and then sleeps \
              for CPU time * (100 - load) / load by the wall clock, less by how much the last sleep was too long; \
              so contention lowers the share.",
@@ -36,8 +36,7 @@ pub(super) const ENTRY: Entry = Entry {
             "All methods are the same bogo ops.",
             "The CPU time of a slice is that of its work at full rate: where a CPU runs slower (SMT), the share \
              comes out higher.",
-            "Each task reports the CPU time it has used by a getrusage every so many operations, where stress-ng \
-             sums the CPU time of its processes when they end.",
+            stress_ng::CPU_TIME,
         ],
     },
     options: &[

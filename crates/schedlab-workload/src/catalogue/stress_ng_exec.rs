@@ -12,7 +12,7 @@ pub(super) const ENTRY: Entry = Entry {
     summary: "stress-ng --exec: children that exec and exit",
     about: About {
         structure: &[
-            "Main forks the workers and, with `timeout`, ends them.",
+            stress_ng::MAIN,
             "A worker forks `exec-max` children, with a wait4 that does not block after each, then waits for \
              each. A child makes 14 system calls. Three of four then start the program, which makes 265 calls for \
              its libraries and constructors and exits; the fourth writes a file of garbage, fails to execute it \
@@ -49,8 +49,7 @@ pub(super) const ENTRY: Entry = Entry {
              the page tables at the fork, and reaping while children are still being forked.",
             "The real program refuses to run as root.",
             "The other methods of exec and fork are missing.",
-            "Each task reports the CPU time it has used by a getrusage every so many operations, where stress-ng \
-             sums the CPU time of its processes when they end.",
+            stress_ng::CPU_TIME,
         ],
     },
     options: &[

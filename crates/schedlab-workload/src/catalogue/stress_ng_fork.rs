@@ -12,7 +12,7 @@ pub(super) const ENTRY: Entry = Entry {
     summary: "stress-ng --fork: children that exit at once",
     about: About {
         structure: &[
-            "Main forks the workers and, with `timeout`, ends them.",
+            stress_ng::MAIN,
             "A worker forks `fork-max` children and then waits for each. A child makes nine system calls \
              (set_robust_list, getpid, getpgid, setsid, vhangup, setpgid four times), yields, makes one more \
              (prctl) and exits.",
@@ -41,8 +41,7 @@ pub(super) const ENTRY: Entry = Entry {
         simplified: &[
             "The autogroup that setsid creates where the kernel has autogroups is missing, and the cost of these \
              calls beyond that of any call.",
-            "Each task reports the CPU time it has used by a getrusage every so many operations, where stress-ng \
-             sums the CPU time of its processes when they end.",
+            stress_ng::CPU_TIME,
         ],
     },
     options: &[

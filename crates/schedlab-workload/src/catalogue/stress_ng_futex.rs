@@ -13,7 +13,7 @@ pub(super) const ENTRY: Entry = Entry {
     summary: "stress-ng --futex: wakes without pause, short waits",
     about: About {
         structure: &[
-            "Main forks the workers and, with `timeout`, ends them.",
+            stress_ng::MAIN,
             "A worker calls FUTEX_WAKE without pause and never sleeps. Its child calls FUTEX_WAIT with a timeout \
              of 5 us; after every 100,000 timeouts it sleeps for 250 ms.",
             "A bogo op is a wait that did not time out: one FUTEX_WAIT and as many FUTEX_WAKE as the worker makes \
@@ -31,8 +31,7 @@ pub(super) const ENTRY: Entry = Entry {
         simplified: &[
             "Where machines have no `lines`, the two do not contend for the lock of the hash bucket, so a wake \
              comes before the waiter sleeps less often than with the real program.",
-            "Each task reports the CPU time it has used by a getrusage every so many operations, where stress-ng \
-             sums the CPU time of its processes when they end.",
+            stress_ng::CPU_TIME,
         ],
     },
     options: &[stress_ng::workers("futex"), stress_ng::TIMEOUT],

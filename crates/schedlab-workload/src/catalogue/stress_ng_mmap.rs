@@ -2,7 +2,7 @@
 
 use super::about::{parameter, About, Quantity};
 use super::stress_ng::{self, Rates};
-use super::stress_ng_memory::{call, Memory, PAGE_KIB};
+use super::stress_ng_memory::{self, call, Memory, PAGE_KIB};
 use super::{BuildError, Entry, OptionSpec, Settings};
 use crate::build::{Builder, Code};
 use crate::{Amount, MemoryWork, Op, Workload};
@@ -12,7 +12,7 @@ pub(super) const ENTRY: Entry = Entry {
     summary: "stress-ng --mmap: maps and unmaps page by page",
     about: About {
         structure: &[
-            "Main forks the workers and, with `timeout`, ends them.",
+            stress_ng::MAIN,
             "A worker maps `mmap-bytes`, advises at random, reads the pages in by MADV_POPULATE_READ and writes \
              them; unmaps page by page; maps the pages again one by one, and unmaps them. It has no wakeup and no \
              switch of its own.",
@@ -34,24 +34,15 @@ pub(super) const ENTRY: Entry = Entry {
                 Quantity::Words("29.2 with 16 pages, 440 with 256"),
                 "stress-ng 0.15.06 under perf stat",
             ),
-            parameter(
-                "MADV_POPULATE_READ of a page",
-                Quantity::Time(super::stress_ng_memory::POPULATE_READ),
-                "4096 pages, best of 9, on a guest with 2 vCPUs (Xeon, Linux 6.18)",
-            ),
-            parameter(
-                "MADV_POPULATE_WRITE of a page",
-                Quantity::Time(super::stress_ng_memory::POPULATE_WRITE),
-                "4096 pages, best of 9, on a guest with 2 vCPUs (Xeon, Linux 6.18)",
-            ),
+            stress_ng_memory::READING,
+            stress_ng_memory::WRITING,
         ],
         simplified: &[
             "mmap's random flags are missing (with MAP_LOCKED, one of ten, the writes meet no fault), and \
              MAP_POPULATE, which the program uses until the first mapping has failed for want of huge pages: with \
              the default size that takes seconds, and the real one meets hardly any faults until then.",
             "The splitting of a huge page and the faults of the odd calls, one an op, are missing; so are files.",
-            "Each task reports the CPU time it has used by a getrusage every so many operations, where stress-ng \
-             sums the CPU time of its processes when they end.",
+            stress_ng::CPU_TIME,
         ],
     },
     options: &[

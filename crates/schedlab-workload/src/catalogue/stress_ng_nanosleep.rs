@@ -17,7 +17,7 @@ pub(super) const ENTRY: Entry = Entry {
     summary: "stress-ng --nanosleep: threads that sleep briefly",
     about: About {
         structure: &[
-            "Main forks the workers and, with `timeout`, ends them.",
+            stress_ng::MAIN,
             "A worker has `nanosleep-threads` threads. A pass of a thread is 19 sleeps, each of 8 ns up to 8 ns + \
              2^k ns for k = 18 down to 0.",
             "A bogo op is a pass: 19 system calls, 19 timers and 19 switches away.",
@@ -25,8 +25,7 @@ pub(super) const ENTRY: Entry = Entry {
         parameters: &[parameter("shortest sleep", Quantity::Time(SHORTEST), "stress-nanosleep.c, V0.15.06")],
         simplified: &[
             "The worker's own thread, which adds up the counters every 10 ms, is missing.",
-            "Each task reports the CPU time it has used by a getrusage every so many operations, where stress-ng \
-             sums the CPU time of its processes when they end.",
+            stress_ng::CPU_TIME,
         ],
     },
     options: &[

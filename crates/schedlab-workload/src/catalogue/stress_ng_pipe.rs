@@ -11,7 +11,7 @@ pub(super) const ENTRY: Entry = Entry {
     summary: "stress-ng --pipe: messages through a packet pipe",
     about: About {
         structure: &[
-            "Main forks the workers and, with `timeout`, ends them.",
+            stress_ng::MAIN,
             "A worker fills messages of `pipe-data-size` bytes and writes them to a pipe, its child reads them \
              and checks none, so it waits for the writer. The pipe is in packet mode (O_DIRECT), so each message \
              takes a page of it whatever its size: 16 messages fit.",
@@ -26,8 +26,7 @@ pub(super) const ENTRY: Entry = Entry {
         simplified: &[
             "What the pages of a packet cost the kernel beyond the bytes is missing, and `pipe-vmsplice` and \
              `--verify`.",
-            "Each task reports the CPU time it has used by a getrusage every so many operations, where stress-ng \
-             sums the CPU time of its processes when they end.",
+            stress_ng::CPU_TIME,
         ],
     },
     options: &[

@@ -11,7 +11,7 @@ pub(super) const ENTRY: Entry = Entry {
     summary: "stress-ng --sem: a semaphore, yields and short sleeps",
     about: About {
         structure: &[
-            "Main forks the workers and, with `timeout`, ends them.",
+            stress_ng::MAIN,
             "`sem-procs` threads of a worker take and give one POSIX semaphore without ever waiting for it. Every \
              other try is sem_trywait; the rest are sem_timedwait with a time that has passed, which is a system \
              call and fails where the semaphore is taken.",
@@ -25,10 +25,7 @@ pub(super) const ENTRY: Entry = Entry {
             "estimate, 10 to 40 ns: sem_getvalue, a look at the clock, the random bit; what it takes is the \
                  yield's and the sleep's",
         )],
-        simplified: &[
-            "Each task reports the CPU time it has used by a getrusage every so many operations, where stress-ng \
-             sums the CPU time of its processes when they end.",
-        ],
+        simplified: &[stress_ng::CPU_TIME],
     },
     options: &[
         stress_ng::workers("sem"),

@@ -12,7 +12,7 @@ pub(super) const ENTRY: Entry = Entry {
     summary: "stress-ng --sock: short TCP connections over loopback",
     about: About {
         structure: &[
-            "Main forks the workers and, with `timeout`, ends them.",
+            stress_ng::MAIN,
             "A worker is a server and its child the client. The client connects; the server accepts, sends \
              messages of 16, 32 ... 8176 bytes, 2 MB in all, and closes; the client calls ioctl(SIOCINQ) and recv \
              of up to 8192 bytes until the end, closes and connects again.",
@@ -44,8 +44,7 @@ pub(super) const ENTRY: Entry = Entry {
              there is: here it waits for 8192 bytes.",
             "The handshake and the end of a connection are calls without work of their own; other domains, types \
              and protocols are missing.",
-            "Each task reports the CPU time it has used by a getrusage every so many operations, where stress-ng \
-             sums the CPU time of its processes when they end.",
+            stress_ng::CPU_TIME,
         ],
     },
     options: &[

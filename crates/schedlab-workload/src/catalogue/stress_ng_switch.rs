@@ -12,7 +12,7 @@ pub(super) const ENTRY: Entry = Entry {
     summary: "stress-ng --switch: a pipe with room for one byte",
     about: About {
         structure: &[
-            "Main forks the workers and, with `timeout`, ends them.",
+            stress_ng::MAIN,
             "A worker writes single bytes to a pipe and its child reads them. The pipe is in packet mode \
              (O_DIRECT) and one page long, so every write fills it and the next one blocks until the child has \
              read.",
@@ -23,11 +23,7 @@ pub(super) const ENTRY: Entry = Entry {
             Quantity::Number(1),
             "stress-switch.c, V0.15.06: F_SETPIPE_SZ of a page",
         )],
-        simplified: &[
-            "The methods mq and sem-sysv are missing.",
-            "Each task reports the CPU time it has used by a getrusage every so many operations, where stress-ng \
-             sums the CPU time of its processes when they end.",
-        ],
+        simplified: &["The methods mq and sem-sysv are missing.", stress_ng::CPU_TIME],
     },
     options: &[
         stress_ng::workers("switch").short("s"),

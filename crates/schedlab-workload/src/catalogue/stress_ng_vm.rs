@@ -2,7 +2,7 @@
 
 use super::about::{parameter, About, Quantity};
 use super::stress_ng::{self, Rates};
-use super::stress_ng_memory::{call, populate_write, Memory, PAGE_KIB};
+use super::stress_ng_memory::{self, call, populate_write, Memory, PAGE_KIB};
 use super::{BuildError, Entry, OptionKind, OptionSpec, Preset, Settings, TimeUnit};
 use crate::build::{Builder, Code};
 use crate::{Amount, MemoryWork, Op, Workload};
@@ -13,7 +13,7 @@ pub(super) const ENTRY: Entry = Entry {
     summary: "stress-ng --vm: writes to new memory and unmaps it",
     about: About {
         structure: &[
-            "Main forks the workers and, with `timeout`, ends them.",
+            stress_ng::MAIN,
             "A pass of a worker maps `vm-bytes`, advises at random, reads the pages in by MADV_POPULATE_READ, \
              runs the method, advises again and unmaps. It has no wakeup and no switch of its own.",
             "A pass is five system calls, seven with `zero-one` and six with `incdec`, and 0.87 page faults a \
@@ -33,23 +33,14 @@ pub(super) const ENTRY: Entry = Entry {
             ),
             parameter("user mode of 16 KiB with zero-one", Quantity::Words("10.7 us"), "71,680 ops in 0.77 s"),
             parameter("user mode of 4 KiB with incdec", Quantity::Words("7.8 us"), "114,688 ops in 0.89 s"),
-            parameter(
-                "MADV_POPULATE_READ of a page",
-                Quantity::Time(super::stress_ng_memory::POPULATE_READ),
-                "4096 pages, best of 9, on a guest with 2 vCPUs (Xeon, Linux 6.18)",
-            ),
-            parameter(
-                "MADV_POPULATE_WRITE of a page",
-                Quantity::Time(super::stress_ng_memory::POPULATE_WRITE),
-                "4096 pages, best of 9, on a guest with 2 vCPUs (Xeon, Linux 6.18)",
-            ),
+            stress_ng_memory::READING,
+            stress_ng_memory::WRITING,
         ],
         simplified: &[
             "The other methods and `all`, which takes them in turn and is the program's default, are missing.",
             "Writes and faults of a first pass alternate in the program; here the faults come first.",
             "The user mode does not depend on the machine's memory.",
-            "Each task reports the CPU time it has used by a getrusage every so many operations, where stress-ng \
-             sums the CPU time of its processes when they end.",
+            stress_ng::CPU_TIME,
         ],
     },
     options: &[

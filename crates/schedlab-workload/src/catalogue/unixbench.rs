@@ -1,6 +1,6 @@
 //! UnixBench 6.0.0, the small programs: how often per second each does its loop, summed over the copies.
 
-use super::about::{parameter, About, Quantity};
+use super::about::{parameter, About, Parameter, Quantity};
 use super::{limit, BuildError, Entry, MetricSpec, OptionSpec, Settings};
 use crate::build::{Builder, Code};
 use crate::{Amount, ObjectSpec, Op, ProgramId, TaskKind, TaskSpec, Unit, Workload};
@@ -40,6 +40,15 @@ const CONTEXT1_BASELINE: u64 = 4_000;
 const SPAWN_BASELINE: u64 = 126;
 const SYSCALL_BASELINE: u64 = 15_000;
 const PIPE_BASELINE: u64 = 12_440;
+
+const fn baseline(lps: u64) -> Parameter {
+    parameter(
+        "baseline of the index, lps",
+        Quantity::Number(lps),
+        "pgms/index.base of UnixBench 6.0.0 (byte-unixbench): a SPARCstation 20-61; index = 10 * result / baseline",
+    )
+}
+
 pub(super) const OPTIONS: &[OptionSpec] =
     &[OptionSpec::number("copies", 1, 1, 100_000, "copies of the program at a time").short("c"), limit::TIME];
 
@@ -51,12 +60,7 @@ pub(super) const EXECL: Entry = Entry {
             "`copies` processes, each of which replaces itself by itself. A loop is one exec, no fork, no wakeup; \
              every exec is a point at which the kernel balances.",
         ],
-        parameters: &[parameter(
-            "baseline of the index, lps",
-            Quantity::Number(EXECL_BASELINE),
-            "pgms/index.base of UnixBench 6.0.0 (byte-unixbench): a SPARCstation 20-61; index = 10 * result / \
-                 baseline",
-        )],
+        parameters: &[baseline(EXECL_BASELINE)],
         simplified: &[
             "The counter in the arguments is missing.",
             "The worst third of several runs is not dropped; a run is one pass.",
@@ -76,12 +80,7 @@ pub(super) const CONTEXT1: Entry = Entry {
             "`copies` pairs of a parent and a child that pass 8 bytes to and fro through two pipes. A loop is one \
              round trip: two writes, two reads, two wakeups, 2.0 switches.",
         ],
-        parameters: &[parameter(
-            "baseline of the index, lps",
-            Quantity::Number(CONTEXT1_BASELINE),
-            "pgms/index.base of UnixBench 6.0.0 (byte-unixbench): a SPARCstation 20-61; index = 10 * result / \
-                 baseline",
-        )],
+        parameters: &[baseline(CONTEXT1_BASELINE)],
         simplified: &[
             "The check of the numbers takes no time.",
             "The worst third of several runs is not dropped; a run is one pass.",
@@ -101,12 +100,7 @@ pub(super) const SPAWN: Entry = Entry {
             "`copies` processes. A loop is a fork, the exit of the child and a wait: one wakeup, two switches \
              where parent and child share a CPU.",
         ],
-        parameters: &[parameter(
-            "baseline of the index, lps",
-            Quantity::Number(SPAWN_BASELINE),
-            "pgms/index.base of UnixBench 6.0.0 (byte-unixbench): a SPARCstation 20-61; index = 10 * result / \
-                 baseline",
-        )],
+        parameters: &[baseline(SPAWN_BASELINE)],
         simplified: &["The worst third of several runs is not dropped; a run is one pass."],
     },
     options: OPTIONS,
@@ -123,12 +117,7 @@ pub(super) const SYSCALL: Entry = Entry {
             "`copies` processes. A loop is five system calls: dup, close, getpid, getuid and umask. There is no \
              wakeup and no switch.",
         ],
-        parameters: &[parameter(
-            "baseline of the index, lps",
-            Quantity::Number(SYSCALL_BASELINE),
-            "pgms/index.base of UnixBench 6.0.0 (byte-unixbench): a SPARCstation 20-61; index = 10 * result / \
-                 baseline",
-        )],
+        parameters: &[baseline(SYSCALL_BASELINE)],
         simplified: &[
             "All five take what the machine's shortest system call takes.",
             "The worst third of several runs is not dropped; a run is one pass.",
@@ -148,12 +137,7 @@ pub(super) const PIPE: Entry = Entry {
             "`copies` processes. A loop writes 512 bytes to a pipe and reads them back: two system calls, no \
              wakeup and no switch.",
         ],
-        parameters: &[parameter(
-            "baseline of the index, lps",
-            Quantity::Number(PIPE_BASELINE),
-            "pgms/index.base of UnixBench 6.0.0 (byte-unixbench): a SPARCstation 20-61; index = 10 * result / \
-                 baseline",
-        )],
+        parameters: &[baseline(PIPE_BASELINE)],
         simplified: &["The worst third of several runs is not dropped; a run is one pass."],
     },
     options: OPTIONS,

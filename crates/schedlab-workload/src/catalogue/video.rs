@@ -34,11 +34,11 @@ pub(super) const ENTRY: Entry = Entry {
             parameter(
                 "decode",
                 Quantity::Words("6 ms in the median"),
-                "a choice in the order of 1080p in software; no published trace of a player has it",
+                "chosen in the order of 1080p in software; no published trace of a player has it",
             ),
-            parameter("shape of it", Quantity::Words("lognormal, sigma 0.5"), "a choice"),
-            parameter("present", Quantity::Words("1 ms"), "a choice"),
-            parameter("buffers", Quantity::Words("4"), "a choice"),
+            parameter("shape of it", Quantity::Words("lognormal, sigma 0.5"), "chosen; no figure is published"),
+            parameter("present", Quantity::Words("1 ms"), "chosen; no figure is published"),
+            parameter("buffers", Quantity::Words("4"), "chosen; no figure is published"),
         ],
         simplified: &[
             "Reordering of frames, reading the file and the graphics processor are missing; `audio` is a workload \
