@@ -194,8 +194,8 @@ fn finish(
     Report { look_ahead, missing, placements, balances, ..report }
 }
 
-/// The share of queues in percent that have as many entities as the model's, below which groups are missing from the trace. Where
-/// the groups of all tasks are known, it is 100.
+/// The share of queues in percent that have as many entities as the model's, below which groups are missing from the trace. In
+/// the corpus it is at least 99.7.
 const QUEUES_ALIKE: u64 = 90;
 
 /// Control groups that are made or joined while a trace is recorded leave no record, but probes show that tasks are on other queues

@@ -128,7 +128,8 @@ fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
         builder.task(spec(program, index));
     }
     let program = builder.program("cyclictest", main_thread());
-    builder.task(TaskSpec { name: "cyclictest".to_string(), program, ..TaskSpec::default() });
+    // When the others start, it has created them and sleeps.
+    builder.task(TaskSpec { name: "cyclictest".to_string(), program, delay: PAUSE, ..TaskSpec::default() });
     let duration = settings.time("duration");
     if duration > 0 && !settings.repeat {
         let mut code = Code::default();
