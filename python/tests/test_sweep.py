@@ -280,7 +280,9 @@ def test_a_stored_sweep_of_an_older_version_stays_readable(tmp_path: Path, capsy
     folder = HERE / "formats" / "sweep-1"
     copy = shutil.copytree(folder, tmp_path / "r")
     assert main(["report", str(copy)]) == 0
-    assert capsys.readouterr().out == (folder / "report.txt").read_text()
+    # The model error is today's, from the stored validity sets, and not the sweep's.
+    printed = re.sub(r"it was up to [0-9,]+%", "it was up to N%", capsys.readouterr().out)
+    assert printed == (folder / "report.txt").read_text()
 
 
 def test_the_plan_alone(sweep: Sweep) -> None:
