@@ -4,15 +4,15 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::{Event, Kind, Sink};
 
-/// Bytes of one encoded event.
-const EVENT_BYTES: usize = 40;
+/// One encoded event: five words of eight bytes.
+type Encoded = [[u8; 8]; 5];
 /// Events hashed at once.
 const BLOCK: usize = 256;
 
 /// XXH3-128 over the encoded events. Names of tasks are not part of it.
 pub struct Digest {
     hash: Xxh3,
-    block: Box<[[u8; EVENT_BYTES]; BLOCK]>,
+    block: Box<[Encoded; BLOCK]>,
     /// Events in the block.
     filled: usize,
     /// Events hashed.
@@ -21,7 +21,7 @@ pub struct Digest {
 
 impl Default for Digest {
     fn default() -> Self {
-        Digest { hash: Xxh3::new(), block: Box::new([[0; EVENT_BYTES]; BLOCK]), filled: 0, hashed: 0 }
+        Digest { hash: Xxh3::new(), block: Box::new([Encoded::default(); BLOCK]), filled: 0, hashed: 0 }
     }
 }
 
@@ -36,14 +36,14 @@ impl Digest {
     #[must_use]
     pub fn hex(&self) -> String {
         let mut hash = self.hash.clone();
-        hash.update(self.block[..self.filled].as_flattened());
+        hash.update(self.block[..self.filled].as_flattened().as_flattened());
         format!("{:032x}", hash.digest128())
     }
 
     #[cold]
     #[inline(never)]
     fn flush(&mut self) {
-        self.hash.update(self.block.as_flattened());
+        self.hash.update(self.block.as_flattened().as_flattened());
         self.hashed += BLOCK as u64;
         self.filled = 0;
     }
@@ -72,19 +72,11 @@ impl Sink for Digest {
 /// The fixed little-endian form of an event: time, cpu, kind (with the state or a presence flag in its second byte),
 /// kernel, two 32-bit and two 64-bit fields in the order of the kind's declaration, unused ones 0.
 #[inline(always)]
-fn encode(event: &Event) -> [u8; EVENT_BYTES] {
+fn encode(event: &Event) -> Encoded {
     let (tag, small, [a, b], [x, y]) = fields(&event.kind);
-    let mut out = [0; EVENT_BYTES];
-    out[0..8].copy_from_slice(&event.time.to_le_bytes());
-    out[8..12].copy_from_slice(&event.cpu.0.to_le_bytes());
-    out[12] = tag;
-    out[13] = small;
-    out[14..16].copy_from_slice(&event.kernel.0.to_le_bytes());
-    out[16..20].copy_from_slice(&a.to_le_bytes());
-    out[20..24].copy_from_slice(&b.to_le_bytes());
-    out[24..32].copy_from_slice(&x.to_le_bytes());
-    out[32..40].copy_from_slice(&y.to_le_bytes());
-    out
+    let pair = |low: u32, high: u32| u64::from(high) << 32 | u64::from(low);
+    let marks = u32::from(tag) | u32::from(small) << 8 | u32::from(event.kernel.0) << 16;
+    [event.time, pair(event.cpu.0, marks), pair(a as u32, b as u32), x, y].map(u64::to_le_bytes)
 }
 
 /// `(tag, small field, 32-bit fields, 64-bit fields)`. Tags are part of every stored digest: never renumber one.

@@ -13,6 +13,7 @@ pub trait Sink {
     fn name(&mut self, _kernel: KernelId, _pid: Pid, _name: &str) {}
 
     /// Whether it takes what only trace files contain: the context of events, and events that are in no digest or metric.
+    #[inline(always)]
     fn is_trace(&self) -> bool {
         false
     }
