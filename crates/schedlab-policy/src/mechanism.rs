@@ -172,15 +172,15 @@ impl KernelConfig {
         let alone = |rule: &Rule<Rules>| {
             rule.scope.exchanged != Exchanged::WithPreemption && !bundle.is_some_and(|bundle| bundle.holds(rule))
         };
-        differing(RULES, (a, b), alone, What::Rule, found);
-        differing(SIGNALS, (&a.pelt, &b.pelt), |_| true, What::Signal, found);
+        differing(RULES, a, b, alone, What::Rule, found);
+        differing(SIGNALS, &a.pelt, &b.pelt, |_| true, What::Signal, found);
         if let Some(bundle) = bundle {
             let show = |r: &Rules| [r.algorithm.shown(), r.protection.shown(), r.wakeup.shown()].join("; ");
             let (a, b) = (show(a), show(b));
             let (name, kind, what) = (bundle.name(), Kind::Rule, What::Bundle);
             found.push(Mechanism { name, kind, place: None, a, b, within: None, what });
         }
-        differing(PLACEMENT, (&self.placement, &other.placement), |_| true, What::Placement, found);
+        differing(PLACEMENT, &self.placement, &other.placement, |_| true, What::Placement, found);
     }
 
     fn take(&mut self, other: &KernelConfig, base: &KernelConfig, what: What) {
@@ -213,7 +213,8 @@ impl KernelConfig {
 /// The rules of a table that two rows follow differently, of those that `alone` admits.
 fn differing<R>(
     table: &'static [Rule<R>],
-    (a, b): (&R, &R),
+    a: &R,
+    b: &R,
     alone: impl Fn(&Rule<R>) -> bool,
     what: fn(usize) -> What,
     found: &mut Vec<Mechanism>,

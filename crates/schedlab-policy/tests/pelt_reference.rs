@@ -50,7 +50,7 @@ proptest! {
             now += delta;
             let units = (now >> 10) - (avg.last_update_time >> 10);
             reference.run(units, running);
-            if avg.__update_load_avg_se(now, LoadWeight::of_sum(1024 << 10), (running, u64::from(running), running), &signals("6.1")) {
+            if avg.__update_load_avg_se(now, LoadWeight::of_sum(1024 << 10), running, u64::from(running), running, &signals("6.1")) {
                 let exact = reference.average();
                 // Three floors per update, and the table's own rounding of LOAD_AVG_MAX (about 0.1%).
                 for (name, value) in
@@ -82,9 +82,9 @@ proptest! {
             let runnable = queued.iter().filter(|on| **on).count() as u64;
             for i in (0..4).filter(|i| attached[*i]) {
                 let on = queued[i];
-                tasks[i].__update_load_avg_se(now, LoadWeight::of_sum(weights[i] << 10), (on, u64::from(on), current == Some(i)), &signals);
+                tasks[i].__update_load_avg_se(now, LoadWeight::of_sum(weights[i] << 10), on, u64::from(on), current == Some(i), &signals);
             }
-            queue.update_cfs_rq_load_avg(now, (load, runnable, current.is_some()), &signals);
+            queue.update_cfs_rq_load_avg(now, load, runnable, current.is_some(), &signals);
             match action {
                 0 if !queued[task] => {
                     if !attached[task] {
@@ -113,11 +113,11 @@ proptest! {
         now += 1 << 20;
         let load: u64 = (0..4).filter(|i| queued[*i]).map(|i| weights[i]).sum();
         let runnable = queued.iter().filter(|on| **on).count() as u64;
-        queue.update_cfs_rq_load_avg(now, (load, runnable, current.is_some()), &signals);
+        queue.update_cfs_rq_load_avg(now, load, runnable, current.is_some(), &signals);
         let (mut load_avg, mut util_avg) = (0.0, 0.0);
         for i in (0..4).filter(|i| attached[*i]) {
             let on = queued[i];
-            tasks[i].__update_load_avg_se(now, LoadWeight::of_sum(weights[i] << 10), (on, u64::from(on), current == Some(i)), &signals);
+            tasks[i].__update_load_avg_se(now, LoadWeight::of_sum(weights[i] << 10), on, u64::from(on), current == Some(i), &signals);
             load_avg += tasks[i].load_avg as f64;
             util_avg += f64::from(tasks[i].util_avg);
         }
@@ -140,8 +140,8 @@ fn ten_simulated_years() {
             step = if step > 200_000_000_000_000 { 700 } else { step * 7 / 3 + 1 };
             now += step;
             // LOAD_AVG_MAX is rounded: a sum may pass it by a few units.
-            queue.update_cfs_rq_load_avg(now, (weight, 100_000, true), &signals);
-            task.__update_load_avg_se(now, LoadWeight::of_sum(88_761 << 10), (true, 1, true), &signals);
+            queue.update_cfs_rq_load_avg(now, weight, 100_000, true, &signals);
+            task.__update_load_avg_se(now, LoadWeight::of_sum(88_761 << 10), true, 1, true, &signals);
             assert!(queue.avg.load_avg <= weight + weight / 1000 && queue.avg.util_avg <= 1024, "at {now} {queue:?}");
             assert!(task.load_avg <= 88_761 && task.util_avg <= 1024 && task.runnable_avg <= 88_761, "at {now}");
         }

@@ -55,7 +55,7 @@ pub(crate) fn read(
     for table in tables {
         let table = table.clone().only(&METRIC)?;
         let of = table.require("of", "what is measured, such as \"probe.latency\"")?;
-        let metric = declared(&table, &of, workloads, (groups, guests))?;
+        let metric = declared(&table, &of, workloads, groups, guests)?;
         if metrics.iter().any(|known| known.name == metric.name) {
             return Err(of.error(format!("the metric {} is listed twice", metric.name)));
         }
@@ -73,7 +73,8 @@ fn declared(
     table: &Table,
     of: &Value,
     workloads: &mut [Workload],
-    (groups, guests): (&[String], &[&str]),
+    groups: &[String],
+    guests: &[&str],
 ) -> Result<Metric> {
     let name = of.string("a metric such as \"probe.latency\"")?;
     let (owner, short) = name.split_once('.').unwrap_or((name, ""));

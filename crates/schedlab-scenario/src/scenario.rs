@@ -227,7 +227,7 @@ pub(crate) fn of_root(root: &Table, file: &str, stem: &str, dir: &Path, override
     let made = drafts.iter().filter(|draft| draft.table.get("rt-app").is_some());
     let made = made.flat_map(|draft| draft.workload.cgroups.iter().filter(|path| *path != "/").cloned()).collect();
     let cgroups = cgroup::read(tables(root, "cgroup")?, made)?;
-    let mut variants = variants(root, &machine, &names, (&cgroups, &guests))?;
+    let mut variants = variants(root, &machine, &names, &cgroups, &guests)?;
     let limited = variant::count_limited(&mut variants);
     drafts.iter().try_for_each(|draft| fits::check(draft, &variants, &cgroups, nr_cpus, machine.memory))?;
     fits::capacities(&drafts, &variants, &machine)?;
@@ -344,12 +344,13 @@ fn variants<'a>(
     root: &Table<'a>,
     machine: &Machine,
     workloads: &[(&str, Option<&str>)],
-    (cgroups, guests): (&[cgroup::Draft], &[guest::Draft]),
+    cgroups: &[cgroup::Draft],
+    guests: &[guest::Draft],
 ) -> Result<Vec<variant::Draft<'a>>> {
     let mut drafts: Vec<variant::Draft> = Vec::new();
     for table in some_tables(root, "variant")? {
         let shared = root.get("hotplug");
-        let draft = variant::read(table.clone(), machine, workloads, (cgroups, guests), shared)?;
+        let draft = variant::read(table.clone(), machine, workloads, cgroups, guests, shared)?;
         if drafts.iter().any(|known| known.name == draft.name) {
             return Err(duplicate(&table, "variant", &draft.name));
         }

@@ -49,7 +49,8 @@ pub(crate) fn read<'a>(
     table: Table<'a>,
     machine: &Machine,
     workloads: &[(&str, Option<&str>)],
-    (groups, guests): (&[cgroup::Draft], &[guest::Draft]),
+    groups: &[cgroup::Draft],
+    guests: &[guest::Draft],
     hotplug_of_all: Option<Value<'a>>,
 ) -> Result<Draft<'a>> {
     let table = table.only(&VARIANT)?;

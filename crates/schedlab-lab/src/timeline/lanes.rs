@@ -199,7 +199,7 @@ impl Lanes {
         let Cpu { running, since, hosted, granted, .. } = self.cpus[cpu];
         if running != 0 && (!hosted || granted && since < now) {
             let task = self.task(shared, running);
-            shared.slice(self.base + cpu, (since, now), task, preempted);
+            shared.slice(self.base + cpu, since, now, task, preempted);
         }
     }
 

@@ -61,7 +61,7 @@ impl Shared {
         self.lanes.push(Lane { name, ..Lane::default() });
     }
 
-    pub fn slice(&mut self, lane: usize, (from, until): (Nanos, Nanos), task: usize, preempted: bool) {
+    pub fn slice(&mut self, lane: usize, from: Nanos, until: Nanos, task: usize, preempted: bool) {
         match &mut self.near {
             Some(near) => {
                 near.push(from, until, Record::Slice { lane, task, preempted });

@@ -45,7 +45,7 @@ impl FairClass<'_> {
         let (mut prev_delta, mut best_fits) = (None, false);
         let tables = self.core.asym.as_ref().map_or(&[][..], |asym| &asym.perf_tables);
         for table in tables {
-            let found = self.candidates(task, prev, (tested.from(), level), table, tested);
+            let found = self.candidates(task, prev, tested.from(), level, table, tested);
             if found.prev_spare.is_none() && found.most_spare.is_none() {
                 continue;
             }
@@ -78,7 +78,8 @@ impl FairClass<'_> {
         &self,
         task: TaskId,
         prev: CpuId,
-        (this, level): (CpuId, usize),
+        this: CpuId,
+        level: usize,
         table: &PerfTable,
         tested: &mut Tested,
     ) -> Candidates {

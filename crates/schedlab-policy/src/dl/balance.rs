@@ -85,8 +85,8 @@ impl Dl {
         let Some(later) = later.filter(|to| *to != cpu && self.dl_task_is_earliest_deadline(task, *to)) else {
             return false;
         };
-        self.move_dl_task(core, task, (cpu, later), now, moves);
-        self.explain_move(core, task, (cpu, later), true, now);
+        self.move_dl_task(core, task, cpu, later, now, moves);
+        self.explain_move(core, task, cpu, later, true, now);
         moves.ask(later, Resched::Full);
         true
     }
@@ -113,8 +113,8 @@ impl Dl {
             // One with an earlier deadline than the running task has just woken and will run there.
             let about_to_run = self.curr(src).is_some_and(|curr| self.dl_entity_preempt(task, curr));
             if deadline < dmin && self.dl_task_is_earliest_deadline(task, this) && !about_to_run {
-                self.move_dl_task(core, task, (src, this), now, moves);
-                self.explain_move(core, task, (src, this), false, now);
+                self.move_dl_task(core, task, src, this, now, moves);
+                self.explain_move(core, task, src, this, false, now);
                 dmin = deadline;
             }
         }
@@ -123,14 +123,7 @@ impl Dl {
         }
     }
 
-    fn move_dl_task(
-        &mut self,
-        core: &mut Core,
-        task: TaskId,
-        (from, to): (CpuId, CpuId),
-        now: Nanos,
-        moves: &mut Moves,
-    ) {
+    fn move_dl_task(&mut self, core: &mut Core, task: TaskId, from: CpuId, to: CpuId, now: Nanos, moves: &mut Moves) {
         // dequeue_task_dl charges the running task, which may throttle it.
         let resched = self.update_curr_dl(core, from, now);
         moves.ask(from, resched);

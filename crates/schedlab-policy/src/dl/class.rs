@@ -171,7 +171,7 @@ impl SchedClass for Dl {
         }
         let Some(curr) = self.curr(cpu) else { return core.preempts_lower(cpu, task, now) };
         let (resched, rule) = self.wakeup_preempt_dl(core, task, curr, need_resched);
-        self.explain_preempt(core, cpu, (task, curr), rule, resched, now);
+        self.explain_preempt(core, cpu, task, rule, resched, now);
         resched
     }
 

@@ -39,11 +39,12 @@ impl Dl {
         &self,
         core: &mut Core,
         cpu: CpuId,
-        (task, curr): (TaskId, TaskId),
+        task: TaskId,
         rule: &'static str,
         asked: Resched,
         now: Nanos,
     ) {
+        let Some(curr) = self.curr(cpu) else { return };
         if core.is_recording() {
             let verdict = if asked == Resched::No { Verdict::Keep(task) } else { Verdict::Preempt(task) };
             let compared = [
@@ -90,14 +91,7 @@ impl Dl {
 
     /// A task was pushed or pulled.
     #[inline]
-    pub(super) fn explain_move(
-        &self,
-        core: &mut Core,
-        task: TaskId,
-        (from, to): (CpuId, CpuId),
-        push: bool,
-        now: Nanos,
-    ) {
+    pub(super) fn explain_move(&self, core: &mut Core, task: TaskId, from: CpuId, to: CpuId, push: bool, now: Nanos) {
         if core.is_recording() {
             let (rule, decided_by) = match push {
                 true => ("waits here, could run there", Function::PushDlTask),

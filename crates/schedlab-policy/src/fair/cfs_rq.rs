@@ -157,8 +157,8 @@ impl CfsRq {
     /// `update_cfs_rq_load_avg`.
     #[inline(always)]
     pub(super) fn update_cfs_rq_load_avg(&mut self, now: Nanos, signals: &Signals) -> bool {
-        let state = (self.load.scaled(), self.runnable(signals), self.h_curr.is_some());
-        self.pelt.update_cfs_rq_load_avg(now, state, signals)
+        let (weight, runnable, running) = (self.load.scaled(), self.runnable(signals), self.h_curr.is_some());
+        self.pelt.update_cfs_rq_load_avg(now, weight, runnable, running, signals)
     }
 
     /// Tasks below that count in the runnable signal (`h_nr_runnable`). While a delayed dequeue ends, 7.3 counts the task down twice,

@@ -27,7 +27,7 @@ impl CfsRq {
     fn update_load_avg(&mut self, se: &mut Entity, id: EntityId, at: Nanos, signals: &Signals) -> bool {
         if se.avg.is_due(at) && se.avg.last_update_time != 0 {
             let runnable = if se.sched_delayed { 0 } else { u64::from(se.runnable) };
-            se.avg.__update_load_avg_se(at, se.load, (se.on_rq, runnable, self.h_curr == id), signals);
+            se.avg.__update_load_avg_se(at, se.load, se.on_rq, runnable, self.h_curr == id, signals);
         }
         self.pelt.is_due(at) && self.update_cfs_rq_load_avg(at, signals)
     }
@@ -41,7 +41,7 @@ impl Arena {
     pub fn update_load_avg(&mut self, signals: &Signals, rq: usize, id: EntityId, tg: bool, now: Nanos) {
         let at = self.cfs_rq_clock_pelt(rq, now);
         if rarely(self.grouped) {
-            return self.update_group_load_avg(signals, rq, id, tg, (at, now));
+            return self.update_group_load_avg(signals, rq, id, tg, at, now);
         }
         let (q, se) = (&mut self.rqs[rq], &mut self.entities[id]);
         // Nothing is shorter than a unit: often the queue was just updated for another task.
@@ -52,14 +52,7 @@ impl Arena {
 
     /// The same where there are groups; `at`: now, by the clock of load tracking.
     #[inline(never)]
-    fn update_group_load_avg(
-        &mut self,
-        signals: &Signals,
-        rq: usize,
-        id: EntityId,
-        tg: bool,
-        (at, now): (Nanos, Nanos),
-    ) {
+    fn update_group_load_avg(&mut self, signals: &Signals, rq: usize, id: EntityId, tg: bool, at: Nanos, now: Nanos) {
         let mut changed = self.rqs[rq].update_load_avg(&mut self.entities[id], id, at, signals);
         if let Some(below) = self.entities[id].my_q {
             changed |= self.propagate_entity_load_avg(signals, rq, id, below as usize);
@@ -76,7 +69,7 @@ impl Arena {
         let (queue, group) = (&mut upper[rq].pelt, &mut lower[0]);
         let weight = group.load.weight;
         let se = &mut self.entities[id];
-        propagate_entity_load_avg(queue, &mut se.avg, se.load.scaled(), (&mut group.pelt, weight), signals)
+        propagate_entity_load_avg(queue, &mut se.avg, se.load.scaled(), &mut group.pelt, weight, signals)
     }
 
     /// `update_tg_load_avg`; the root group's sum is not used.

@@ -58,13 +58,13 @@ impl Queues {
         }
         let ended = self.arena.rqs[competes_on].charge(&mut self.arena.entities, &self.config, curr, delta, now);
         if ended.slice || ended.protection || rarely(self.pools.used) || self.run_times.are_on() {
-            self.after_charge(rq, curr, (delta, ended), now);
+            self.after_charge(rq, curr, delta, ended, now);
         }
     }
 
     /// What follows from a charge, where anything does.
     #[inline(never)]
-    fn after_charge(&mut self, rq: usize, curr: EntityId, (delta, ended): (Nanos, Ended), now: Nanos) {
+    fn after_charge(&mut self, rq: usize, curr: EntityId, delta: Nanos, ended: Ended, now: Nanos) {
         self.run_times.record(|| {
             let se = &self.arena.entities[curr];
             se.is_task().then(|| RunTime { task: curr.task_id(), runtime: delta, vruntime: se.vruntime.0 })

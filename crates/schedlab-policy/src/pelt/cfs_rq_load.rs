@@ -53,7 +53,9 @@ impl QueueLoad {
     pub fn update_cfs_rq_load_avg(
         &mut self,
         now: Nanos,
-        (weight, runnable, running): (u64, u64, bool),
+        weight: u64,
+        runnable: u64,
+        running: bool,
         signals: &Signals,
     ) -> bool {
         let removed = self.removed.nr > 0;
@@ -206,7 +208,7 @@ mod tests {
     fn aged(weight: u64, ms: u64, signals: &Signals) -> SchedAvg {
         let mut se = SchedAvg { last_update_time: 1, ..SchedAvg::default() };
         (1..=ms).for_each(|ms| {
-            _ = se.__update_load_avg_se(ms * 1_000_000, LoadWeight::of_sum(weight << 10), (true, 1, true), signals)
+            _ = se.__update_load_avg_se(ms * 1_000_000, LoadWeight::of_sum(weight << 10), true, 1, true, signals)
         });
         se
     }
@@ -217,7 +219,7 @@ mod tests {
     fn a_load_average_that_grows_without_bound_wraps() {
         let signals = Signals::of("5.13");
         let mut queue = QueueLoad::default();
-        queue.update_cfs_rq_load_avg(77_777_777, (0, 0, false), &signals);
+        queue.update_cfs_rq_load_avg(77_777_777, 0, 0, false, &signals);
         let mut se = aged(1024, 50, &signals);
         for round in 1..=12 {
             queue.attach_entity_load_avg(&mut se, 3, &signals);
@@ -225,7 +227,7 @@ mod tests {
             se.load_avg = 1024_u64.wrapping_mul(se.load_sum) / se.get_pelt_divider();
             queue.enqueue_load_avg(&se, 1024);
             let now = 77_777_777 + round * 1_000_000;
-            _ = se.__update_load_avg_se(now, LoadWeight::of_sum(1024 << 10), (true, 1, true), &signals);
+            _ = se.__update_load_avg_se(now, LoadWeight::of_sum(1024 << 10), true, 1, true, &signals);
             queue.detach_entity_load_avg(&se, 1024, &signals);
         }
     }
@@ -236,7 +238,7 @@ mod tests {
             [Signals::of("5.2"), Signals::of("5.7"), Signals::of("5.14"), Signals::of("6.1"), Signals::of("7.2")]
         {
             let mut queue = QueueLoad::default();
-            queue.update_cfs_rq_load_avg(77_777_777, (0, 0, false), &signals);
+            queue.update_cfs_rq_load_avg(77_777_777, 0, 0, false, &signals);
             let mut se = aged(1024, 50, &signals);
             let before = se;
             queue.attach_entity_load_avg(&mut se, 1024, &signals);
@@ -260,7 +262,7 @@ mod tests {
             queue.attach_entity_load_avg(&mut b, 1024, &signals);
             queue.remove_entity_load_avg(&mut a, 1024, &signals);
             assert_eq!(queue.avg.util_avg, a.util_avg + b.util_avg);
-            assert!(queue.update_cfs_rq_load_avg(queue.avg.last_update_time, (0, 0, false), &signals));
+            assert!(queue.update_cfs_rq_load_avg(queue.avg.last_update_time, 0, 0, false, &signals));
             assert_eq!((queue.avg.util_avg, queue.avg.load_avg), (b.util_avg, b.load_avg));
             assert_eq!(queue.removed, Removed::default());
         }

@@ -77,7 +77,8 @@ pub fn propagate_entity_load_avg(
     queue: &mut QueueLoad,
     se: &mut SchedAvg,
     weight: u64,
-    (group, group_weight): (&mut QueueLoad, u64),
+    group: &mut QueueLoad,
+    group_weight: u64,
     signals: &Signals,
 ) -> bool {
     if !group.propagate {
@@ -89,7 +90,7 @@ pub fn propagate_entity_load_avg(
     if !signals.runnable_load {
         update_tg_cfs_runnable(queue, se, group, signals);
     }
-    update_tg_cfs_load(queue, se, weight, (group, group_weight), signals);
+    update_tg_cfs_load(queue, se, weight, group, group_weight, signals);
     true
 }
 
@@ -128,7 +129,8 @@ fn update_tg_cfs_load(
     queue: &mut QueueLoad,
     se: &mut SchedAvg,
     weight: u64,
-    (group, group_weight): (&mut QueueLoad, u64),
+    group: &mut QueueLoad,
+    group_weight: u64,
     signals: &Signals,
 ) {
     let moved = std::mem::take(&mut group.prop_runnable_sum);
@@ -220,13 +222,13 @@ mod tests {
         let (mut root, mut child, mut ge) = (QueueLoad::default(), QueueLoad::default(), SchedAvg::default());
         let mut task = SchedAvg { load_avg: 1024, util_avg: 300, runnable_avg: 500, ..SchedAvg::default() };
         child.attach_entity_load_avg(&mut task, 1024, SIGNALS);
-        assert!(propagate_entity_load_avg(&mut root, &mut ge, 512, (&mut child, NICE_0), SIGNALS));
+        assert!(propagate_entity_load_avg(&mut root, &mut ge, 512, &mut child, NICE_0, SIGNALS));
         assert_eq!((ge.util_avg, ge.runnable_avg, ge.load_avg), (300, 500, 512));
         assert_eq!((root.avg.util_avg, root.avg.runnable_avg, root.avg.load_avg), (300, 500, 512));
         assert!(root.propagate && !child.propagate);
-        assert!(!propagate_entity_load_avg(&mut root, &mut ge, 512, (&mut child, NICE_0), SIGNALS));
+        assert!(!propagate_entity_load_avg(&mut root, &mut ge, 512, &mut child, NICE_0, SIGNALS));
         child.detach_entity_load_avg(&task, 1024, SIGNALS);
-        propagate_entity_load_avg(&mut root, &mut ge, 512, (&mut child, 0), SIGNALS);
+        propagate_entity_load_avg(&mut root, &mut ge, 512, &mut child, 0, SIGNALS);
         assert_eq!((root.avg.util_avg, root.avg.runnable_avg, root.avg.load_avg), (0, 0, 0));
     }
 }

@@ -78,7 +78,9 @@ impl SchedAvg {
         &mut self,
         now: Nanos,
         weight: LoadWeight,
-        (on_rq, runnable, running): (bool, u64, bool),
+        on_rq: bool,
+        runnable: u64,
+        running: bool,
         signals: &Signals,
     ) -> bool {
         let runnable = if signals.runnable_load { u64::from(on_rq) } else { runnable };
@@ -176,12 +178,12 @@ mod tests {
     fn old_kernels_weight_what_is_runnable() {
         let mut avg = SchedAvg::default();
         for ms in 1..=1000 {
-            avg.__update_load_avg_se(ms << 20, LoadWeight::of_sum(2048 << 10), (true, 1, false), &Signals::of("5.2"));
+            avg.__update_load_avg_se(ms << 20, LoadWeight::of_sum(2048 << 10), true, 1, false, &Signals::of("5.2"));
         }
         assert_eq!((avg.load_avg, avg.runnable_avg), (2047, 2047));
         let mut avg = SchedAvg::default();
         for ms in 1..=1000 {
-            avg.__update_load_avg_se(ms << 20, LoadWeight::of_sum(2048 << 10), (true, 1, false), SIGNALS);
+            avg.__update_load_avg_se(ms << 20, LoadWeight::of_sum(2048 << 10), true, 1, false, SIGNALS);
         }
         assert_eq!((avg.load_avg, avg.runnable_avg, avg.util_avg), (2047, 1024, 0));
     }

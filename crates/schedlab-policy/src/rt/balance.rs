@@ -77,8 +77,8 @@ impl Rt {
         let Some(target) = target.filter(|to| *to != cpu && self.prio(task) < self.highest_prio(*to)) else {
             return false;
         };
-        self.move_rt_task(core, task, (cpu, target), now, moves);
-        self.explain_move(core, task, (cpu, target), true, now);
+        self.move_rt_task(core, task, cpu, target, now, moves);
+        self.explain_move(core, task, cpu, target, true, now);
         moves.ask(target, Resched::Full);
         true
     }
@@ -97,20 +97,13 @@ impl Rt {
             let about_to_run =
                 !core.higher_runs(src, self.id()) && prio < curr.map_or(MAX_RT_PRIO, |curr| self.prio(curr));
             if prio < self.highest_prio(this) && !about_to_run {
-                self.move_rt_task(core, task, (src, this), now, moves);
-                self.explain_move(core, task, (src, this), false, now);
+                self.move_rt_task(core, task, src, this, now, moves);
+                self.explain_move(core, task, src, this, false, now);
             }
         }
     }
 
-    fn move_rt_task(
-        &mut self,
-        core: &mut Core,
-        task: TaskId,
-        (from, to): (CpuId, CpuId),
-        now: Nanos,
-        moves: &mut Moves,
-    ) {
+    fn move_rt_task(&mut self, core: &mut Core, task: TaskId, from: CpuId, to: CpuId, now: Nanos, moves: &mut Moves) {
         self.dequeue_task_rt(core, from, task, now);
         core.set_task_cpu(task, to);
         self.enqueue_task_rt(core, to, task, false, now);

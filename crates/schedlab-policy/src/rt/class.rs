@@ -111,7 +111,7 @@ impl SchedClass for Rt {
     ) -> Resched {
         let Some(curr) = self.curr(cpu) else { return core.preempts_lower(cpu, task, now) };
         let (resched, rule) = self.wakeup_preempt_rt(core, cpu, task, curr, need_resched);
-        core.explain_preempt(cpu, task, (Class::RealTime, rule), resched, now);
+        core.explain_preempt(cpu, task, Class::RealTime, rule, resched, now);
         resched
     }
 

@@ -62,14 +62,7 @@ impl Rt {
     }
 
     /// A task was pushed or pulled.
-    pub(super) fn explain_move(
-        &self,
-        core: &mut Core,
-        task: TaskId,
-        (from, to): (CpuId, CpuId),
-        push: bool,
-        now: Nanos,
-    ) {
+    pub(super) fn explain_move(&self, core: &mut Core, task: TaskId, from: CpuId, to: CpuId, push: bool, now: Nanos) {
         if core.is_recording() {
             let (rule, decided_by) = match push {
                 true => ("waits here, could run there", Function::PushRtTask),

@@ -49,14 +49,14 @@ impl<L: ClassList> Sched<L> {
         let resched = if old == class {
             self.class(class).prio_changed(task, &before, &attr, now)
         } else {
-            self.change_class(task, (old, class), &attr, now)
+            self.change_class(task, old, class, &attr, now)
         };
         self.complete_views();
         resched
     }
 
     /// `__sched_setscheduler` from one class to another (`check_class_changed`).
-    fn change_class(&mut self, task: TaskId, (old, new): (ClassId, ClassId), attr: &TaskAttr, now: Nanos) -> Resched {
+    fn change_class(&mut self, task: TaskId, old: ClassId, new: ClassId, attr: &TaskAttr, now: Nanos) -> Resched {
         let cpu = self.cpu_of(task);
         self.class(old).switching_from(task, now);
         let (queued, running) = (self.on_rq(task), self.curr(cpu) == Some(task));

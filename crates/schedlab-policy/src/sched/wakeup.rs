@@ -155,13 +155,13 @@ impl Core {
         if wakee < curr {
             return Some(self.preempts_lower(cpu, task, now));
         }
-        self.explain_preempt(cpu, task, (Class::Core, "a task of a higher class runs"), Resched::No, now);
+        self.explain_preempt(cpu, task, Class::Core, "a task of a higher class runs", Resched::No, now);
         Some(Resched::No)
     }
 
     /// A task preempts one of a lower class, or the idle task.
     pub(crate) fn preempts_lower(&mut self, cpu: CpuId, task: TaskId, now: Nanos) -> Resched {
-        self.explain_preempt(cpu, task, (Class::Core, "its class is higher"), Resched::Full, now);
+        self.explain_preempt(cpu, task, Class::Core, "its class is higher", Resched::Full, now);
         Resched::Full
     }
 
@@ -171,7 +171,8 @@ impl Core {
         &mut self,
         cpu: CpuId,
         task: TaskId,
-        (class, rule): (Class, &'static str),
+        class: Class,
+        rule: &'static str,
         asked: Resched,
         now: Nanos,
     ) {

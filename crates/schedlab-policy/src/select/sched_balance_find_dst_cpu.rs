@@ -26,7 +26,8 @@ impl FairClass<'_> {
         &mut self,
         task: TaskId,
         kind: WakeKind,
-        (mut cpu, prev): (CpuId, CpuId),
+        mut cpu: CpuId,
+        prev: CpuId,
         tested: &mut Tested,
     ) -> CpuId {
         let jiffies = self.core.jiffies_shown;
@@ -123,7 +124,7 @@ impl FairClass<'_> {
                 let groups = &domain.groups;
                 self.capacity_range(&groups[index].cpus).1 > self.capacity_range(&groups[local_group].cpus).1
             }
-            std::cmp::Ordering::Equal => self.is_worth_it(task, cpu, level, &local, (index, &idlest)),
+            std::cmp::Ordering::Equal => self.is_worth_it(task, cpu, level, &local, index, &idlest),
         };
         go.then_some(index)
     }
@@ -135,7 +136,8 @@ impl FairClass<'_> {
         cpu: CpuId,
         level: usize,
         local: &GroupStats,
-        (other, idlest): (usize, &GroupStats),
+        other: usize,
+        idlest: &GroupStats,
     ) -> bool {
         let domain = self.core.domains.at(cpu, level);
         let pct = u64::from(domain.imbalance_pct);

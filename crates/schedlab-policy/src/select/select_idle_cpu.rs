@@ -58,15 +58,15 @@ impl FairClass<'_> {
         let search = Search { task: &self.core.tasks[task.index()], target, from_target, idle_only, cluster_first };
         let before = tested.counts;
         if has_idle_core {
-            let map = (&mut self.core.idle, &*self.core.topology);
-            let found = scan_cores(map, &mut self.core.visited_cores, &search, tested);
+            let visited = &mut self.core.visited_cores;
+            let found = scan_cores(&mut self.core.idle, &self.core.topology, visited, &search, tested);
             tested.scans.core = tested.since(before);
             tested.scans.cpu = tested.scans.core;
             let cpus = &self.core.idle.llc(llc).cpus;
             tested.step(|| searched("select_idle_core", Role::Cache, found, cpus));
             return found.map(|cpu| (cpu, SelectRule::IdleCore));
         }
-        let (found, finished) = scan_cpus((&self.core.idle, &self.core.topology), &search, budget, tested);
+        let (found, finished) = scan_cpus(&self.core.idle, &self.core.topology, &search, budget, tested);
         tested.scans.cpu = tested.since(before);
         let (cpus, count) = (&self.core.idle.llc(llc).cpus, tested.total() - before.iter().sum::<u32>());
         tested.step(|| {
@@ -115,7 +115,8 @@ impl Search<'_> {
 
 /// `select_idle_smt`: another usable thread of `prev`'s core.
 pub(crate) fn select_idle_smt(
-    (map, topology): (&IdleMap, &Topology),
+    map: &IdleMap,
+    topology: &Topology,
     search: &Search,
     prev: CpuId,
     tested: &mut Tested,
@@ -134,7 +135,8 @@ pub(crate) fn select_idle_smt(
 
 /// With the hint set: an idle core, or else the first usable thread that the search passed. Clears the hint on failure.
 pub(crate) fn scan_cores(
-    (map, topology): (&mut IdleMap, &Topology),
+    map: &mut IdleMap,
+    topology: &Topology,
     visited: &mut VisitedCores,
     search: &Search,
     tested: &mut Tested,
@@ -150,7 +152,7 @@ pub(crate) fn scan_cores(
         if !search.task.allows(cpu) || visited.has(map.core_of(cpu)) {
             continue;
         }
-        if select_idle_core((map, topology), search, cpu, &mut thread, tested) {
+        if select_idle_core(map, topology, search, cpu, &mut thread, tested) {
             return Some(cpu);
         }
         visited.insert(map.core_of(cpu));
@@ -161,7 +163,8 @@ pub(crate) fn scan_cores(
 
 /// `select_idle_core`: whether every thread of the core is idle; stores the first usable thread that the task may use.
 fn select_idle_core(
-    (map, topology): (&IdleMap, &Topology),
+    map: &IdleMap,
+    topology: &Topology,
     search: &Search,
     core: CpuId,
     thread: &mut Option<CpuId>,
@@ -192,7 +195,8 @@ fn select_idle_core(
 /// Without the hint: the first usable CPU among the first `budget`. The flag says whether the search ended within the
 /// budget.
 pub(crate) fn scan_cpus(
-    (map, topology): (&IdleMap, &Topology),
+    map: &IdleMap,
+    topology: &Topology,
     search: &Search,
     budget: u32,
     tested: &mut Tested,
@@ -201,16 +205,16 @@ pub(crate) fn scan_cpus(
     let size = map.llc(llc).cpus.len();
     let start = search.start(map) % size;
     if search.task.affinity.is_some() || search.idle_only || search.cluster_first {
-        return scan_cpus_one_by_one((map, topology), search, budget, tested);
+        return scan_cpus_one_by_one(map, topology, search, budget, tested);
     }
     let budget = budget as usize;
     match map.next_usable(llc, start) {
         Some((cpu, steps)) if steps < budget => {
-            count_window((map, topology), llc, start, steps + 1, tested);
+            count_window(map, topology, llc, start, steps + 1, tested);
             (Some(cpu), true)
         }
         _ => {
-            count_window((map, topology), llc, start, budget.min(size), tested);
+            count_window(map, topology, llc, start, budget.min(size), tested);
             (None, budget >= size)
         }
     }
@@ -218,7 +222,8 @@ pub(crate) fn scan_cpus(
 
 /// The same, CPU by CPU, for a task that affinity excludes from some of them and on machines with clusters.
 fn scan_cpus_one_by_one(
-    (map, topology): (&IdleMap, &Topology),
+    map: &IdleMap,
+    topology: &Topology,
     search: &Search,
     mut budget: u32,
     tested: &mut Tested,
@@ -241,7 +246,7 @@ fn scan_cpus_one_by_one(
 
 /// Counts `count` CPUs of the cache from rank `start` on, wrapping around, as tested. All are equally far from the
 /// searching CPU except the threads of its own core.
-fn count_window((map, topology): (&IdleMap, &Topology), llc: LlcId, start: usize, count: usize, tested: &mut Tested) {
+fn count_window(map: &IdleMap, topology: &Topology, llc: LlcId, start: usize, count: usize, tested: &mut Tested) {
     let from = tested.from;
     let cpus = &map.llc(llc).cpus;
     if tested.asks_host() {
@@ -313,8 +318,8 @@ mod tests {
             bound.affinity = Some(Box::new(*topology.all()));
             let (mut a, mut b) = (Tested::new(waker, false), Tested::new(waker, false));
             let search = Search { task: &free, target, from_target: waker.0 % 2 == 0, idle_only: false, cluster_first: false };
-            let fast = scan_cpus((&map, &topology), &search, budget, &mut a);
-            let slow = scan_cpus((&map, &topology), &Search { task: &bound, ..search }, budget, &mut b);
+            let fast = scan_cpus(&map, &topology, &search, budget, &mut a);
+            let slow = scan_cpus(&map, &topology, &Search { task: &bound, ..search }, budget, &mut b);
             prop_assert_eq!(fast, slow);
             prop_assert_eq!(a.counts, b.counts);
         }
@@ -331,7 +336,7 @@ mod tests {
             let task = Task::new(&TaskAttr::default(), &topology);
             let search = Search { task: &task, target, from_target: false, idle_only: false, cluster_first: true };
             let mut tested = Tested::new(target, false);
-            let (found, _) = scan_cpus((&map, &topology), &search, budget, &mut tested);
+            let (found, _) = scan_cpus(&map, &topology, &search, budget, &mut tested);
             let llc: Vec<CpuId> = map.llc(map.llc_of(target)).cpus.clone();
             let after = |cpu: &CpuId| (cpu.0 + llc.len() as u32 - target.0 - 1) % llc.len() as u32;
             let mut order: Vec<CpuId> = llc.clone();
@@ -361,7 +366,7 @@ mod tests {
             let mut tested = Tested::new(target, false);
             let cluster_first = topology.has_clusters();
             let search = Search { task: &task, target, from_target: false, idle_only: false, cluster_first };
-            let found = scan_cores((&mut map, &topology), &mut VisitedCores::default(), &search, &mut tested);
+            let found = scan_cores(&mut map, &topology, &mut VisitedCores::default(), &search, &mut tested);
             let mine = |cpu: &CpuId| task.allows(*cpu);
             let cpus: Vec<CpuId> = map.llc(llc).cpus.clone();
             let core_idle = |cpu: &CpuId| topology.smt(*cpu).iter().all(|t| map.is_idle(t));

@@ -32,11 +32,11 @@ impl FairClass<'_> {
             self.fair.sync_entity_load_avg(task);
         }
         let role = if target == prev { Role::Previous } else { Role::Target };
-        if self.is_candidate_idle(task, (target, role), target, tested) {
+        if self.is_candidate_idle(task, target, role, target, tested) {
             return Some((target, SelectRule::TargetIdle));
         }
         let mut spare = None;
-        if prev != target && self.is_candidate_idle(task, (prev, Role::Previous), target, tested) {
+        if prev != target && self.is_candidate_idle(task, prev, Role::Previous, target, tested) {
             if self.is_near(prev, target) {
                 return Some((prev, SelectRule::PrevIdle));
             }
@@ -98,7 +98,7 @@ impl FairClass<'_> {
         let recent = self.core.tasks[task.index()].recent_used_cpu;
         let found = recent != prev
             && recent != target
-            && self.is_candidate_idle(task, (recent, Role::RecentlyUsed), target, tested);
+            && self.is_candidate_idle(task, recent, Role::RecentlyUsed, target, tested);
         if found || self.core.rules.recent_cpu == RecentCpu::BeforePrev {
             self.core.tasks[task.index()].recent_used_cpu = prev;
         }
@@ -106,7 +106,7 @@ impl FairClass<'_> {
     }
 
     /// Whether a CPU is in the target's cache, allowed and usable. Target and prev are allowed already.
-    fn is_candidate_idle(&self, task: TaskId, (cpu, role): (CpuId, Role), target: CpuId, tested: &mut Tested) -> bool {
+    fn is_candidate_idle(&self, task: TaskId, cpu: CpuId, role: Role, target: CpuId, tested: &mut Tested) -> bool {
         let reachable = cpu == target || self.core.topology.share_llc(cpu, target);
         let allowed = reachable && (role != Role::RecentlyUsed || self.core.tasks[task.index()].allows(cpu));
         if allowed {
@@ -159,7 +159,7 @@ impl FairClass<'_> {
         let has_idle_core = self.core.idle.smt_active() && self.core.idle.llc(llc).has_idle_cores;
         if self.core.idle.smt_active() && !has_idle_core && self.core.topology.share_llc(prev, target) {
             let (search, before) = (self.search(task, target), tested.counts);
-            let found = select_idle_smt((&self.core.idle, &self.core.topology), &search, prev, tested);
+            let found = select_idle_smt(&self.core.idle, &self.core.topology, &search, prev, tested);
             tested.scans.smt = tested.since(before);
             let siblings = self.core.idle.threads(prev);
             tested.step(|| searched("select_idle_smt", Role::Siblings, found, siblings));

@@ -47,7 +47,7 @@ impl FairClass<'_> {
         let want_affine = self.wants_affine(task, this, tested);
         // Without a domain that spans both there is no affine target, and no domain carries SD_BALANCE_WAKE.
         let (target, rule) = match self.core.domains.common_level(this, prev) {
-            Some(level) if want_affine && this != prev => self.wake_affine(task, (this, prev), sync, level, tested),
+            Some(level) if want_affine && this != prev => self.wake_affine(task, this, prev, sync, level, tested),
             _ => (prev, SelectRule::Previous),
         };
         let found = self.select_idle_sibling(task, prev, target, tested, now);
@@ -70,7 +70,7 @@ impl FairClass<'_> {
         if self.core.domains.depth(this) == 0 {
             return (prev, SelectRule::NoDomain);
         }
-        (self.sched_balance_find_dst_cpu(task, kind, (this, prev), tested), SelectRule::IdlestGroup)
+        (self.sched_balance_find_dst_cpu(task, kind, this, prev, tested), SelectRule::IdlestGroup)
     }
 
     /// `record_wakee` for the task that runs on the waking CPU, which may be its idle task.

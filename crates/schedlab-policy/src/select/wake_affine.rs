@@ -19,13 +19,14 @@ impl FairClass<'_> {
     pub(super) fn wake_affine(
         &mut self,
         task: TaskId,
-        (this, prev): (CpuId, CpuId),
+        this: CpuId,
+        prev: CpuId,
         sync: bool,
         level: usize,
         tested: &mut Tested,
     ) -> Selected {
         if self.fair.config.has(Feature::WaIdle) {
-            if let Some((cpu, rule, answer)) = self.wake_affine_idle((this, prev), sync, tested) {
+            if let Some((cpu, rule, answer)) = self.wake_affine_idle(this, prev, sync, tested) {
                 let role = if cpu == prev { Role::Previous } else { Role::Waker };
                 tested.step(|| Step::of("wake_affine_idle", cpu, role, answer).by(Feature::WaIdle));
                 return (cpu, rule);
@@ -33,12 +34,12 @@ impl FairClass<'_> {
         }
         let pct = self.core.domains.at(this, level).imbalance_pct;
         if self.fair.config.has(Feature::WaWeight) {
-            let loads @ [here, there] = self.effective_loads(task, (this, prev), sync, pct);
+            let loads @ [here, there] = self.effective_loads(task, this, prev, sync, pct);
             // sync adds 1 to the right side, which only breaks a tie.
             let lighter = here < there || (sync && here == there);
             let bias = if self.fair.config.has(Feature::WaBias) { 100 } else { 1 };
             let scale = bias * CAPACITY_SCALE as i64;
-            tested.step(|| weighed((this, prev), lighter, loads, scale));
+            tested.step(|| weighed(this, prev, lighter, loads, scale));
             if lighter {
                 return (this, SelectRule::Lighter);
             }
@@ -49,7 +50,8 @@ impl FairClass<'_> {
     /// The target, the rule, and the answer in words.
     fn wake_affine_idle(
         &self,
-        (this, prev): (CpuId, CpuId),
+        this: CpuId,
+        prev: CpuId,
         sync: bool,
         tested: &mut Tested,
     ) -> Option<(CpuId, SelectRule, &'static str)> {
@@ -82,13 +84,7 @@ impl FairClass<'_> {
 
     /// `this_eff_load` and `prev_eff_load` of `wake_affine_weight`; the first is below every other if the waker's own load
     /// is all there is.
-    fn effective_loads(
-        &mut self,
-        task: TaskId,
-        (this, prev): (CpuId, CpuId),
-        sync: bool,
-        imbalance_pct: u32,
-    ) -> [i64; 2] {
+    fn effective_loads(&mut self, task: TaskId, this: CpuId, prev: CpuId, sync: bool, imbalance_pct: u32) -> [i64; 2] {
         let jiffies = self.core.jiffies_shown;
         let bias = self.fair.config.has(Feature::WaBias);
         let mut this_load = self.fair.cpu_load(this) as i64;
@@ -114,7 +110,7 @@ impl FairClass<'_> {
 
 /// The step of `wake_affine_weight`; loads are divided by `scale`, by which WA_BIAS and capacities multiplied them.
 #[cold]
-fn weighed((this, prev): (CpuId, CpuId), lighter: bool, [here, there]: [i64; 2], scale: i64) -> Step {
+fn weighed(this: CpuId, prev: CpuId, lighter: bool, [here, there]: [i64; 2], scale: i64) -> Step {
     let (function, feature) = ("wake_affine_weight", Feature::WaWeight);
     match lighter {
         true if here == i64::MIN => {

@@ -52,11 +52,11 @@ impl Model {
         let Some(curr) = self.fair.curr(cpu) else { return };
         let at = At { time: self.now, cpu, nice: self.fair.entity(task).nice };
         let pending = self.cpus[cpu.index()].pending.take();
-        self.judge_flag(kind, at, (curr, task), resched, flag);
+        self.judge_flag(kind, at, curr, task, resched, flag);
         self.excuse(pending);
     }
 
-    fn judge_flag(&mut self, kind: DecisionKind, at: At, (curr, task): (TaskId, TaskId), resched: bool, flag: Flag) {
+    fn judge_flag(&mut self, kind: DecisionKind, at: At, curr: TaskId, task: TaskId, resched: bool, flag: Flag) {
         let level = self.fair.need_resched(at.cpu);
         let queue = &mut self.cpus[at.cpu.index()];
         if flag.before || queue.preempted != Resched::No {

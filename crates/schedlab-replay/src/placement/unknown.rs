@@ -49,7 +49,8 @@ impl Placements {
                             base,
                             Unknown { idle, nr_idle_scan, flips, recent },
                             waker,
-                            (&mut fair, &model.pids),
+                            &mut fair,
+                            &model.pids,
                         ));
                     }
                 }
@@ -58,7 +59,7 @@ impl Placements {
         answers
     }
 
-    fn answer(&self, base: &Situation, unknown: Unknown, waker: Waker, (fair, pids): (&mut Fair, &[Pid])) -> CpuId {
+    fn answer(&self, base: &Situation, unknown: Unknown, waker: Waker, fair: &mut Fair, pids: &[Pid]) -> CpuId {
         let Unknown { idle, nr_idle_scan, flips, recent } = unknown;
         let mut kernel = self.kernel.clone();
         let followed = kernel.history(base.task, base.pid);

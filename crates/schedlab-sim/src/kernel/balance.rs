@@ -22,7 +22,7 @@ pub fn apply_moves<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mu
 fn apply_all<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId, moves: &Moves) {
     let mut done = Stage::default();
     for stage in moves.stages.iter().copied().chain([moves.whole()]) {
-        apply_stage(run, machine, kernel, cpu, (moves, done, stage));
+        apply_stage(run, machine, kernel, cpu, moves, done, stage);
         done = stage;
     }
 }
@@ -33,7 +33,9 @@ fn apply_stage<S: Sink>(
     machine: &mut Machine,
     kernel: &mut Kernel,
     cpu: CpuId,
-    (moves, from, to): (&Moves, Stage, Stage),
+    moves: &Moves,
+    from: Stage,
+    to: Stage,
 ) {
     machine.charge_balance(cpu, to.passes - from.passes, to.looked_at - from.looked_at);
     for (task, orig_cpu) in moves.moved.get(from.moved..to.moved).unwrap_or_default() {

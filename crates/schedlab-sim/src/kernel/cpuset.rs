@@ -136,7 +136,7 @@ fn attach<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel,
     let clock = kernel.clock_task(cpu, run.now);
     kernel.competitors_changed(cpu, run.now);
     if let Some(dest) = kernel.sched.set_affinity(task, Some(mask), clock) {
-        leave_cpu(run, machine, kernel, task, (cpu, dest));
+        leave_cpu(run, machine, kernel, task, cpu, dest);
     }
 }
 
@@ -146,7 +146,8 @@ pub fn leave_cpu<S: Sink>(
     machine: &mut Machine,
     kernel: &mut Kernel,
     task: TaskId,
-    (cpu, dest): (CpuId, CpuId),
+    cpu: CpuId,
+    dest: CpuId,
 ) {
     machine.cpus[cpu.index()].progress(run.now);
     if kernel.cpus[cpu.index()].curr == Some(task) {

@@ -238,7 +238,7 @@ fn preempt<S: Sink>(
         // kvm_vcpu_halt() polls while it is alone on its runqueue.
         run.touch(kernel.id, cpu);
     }
-    __resched_curr(run, machine, kernel, cpu, (resched, ReschedOpt::Wakeup), this);
+    __resched_curr(run, machine, kernel, cpu, resched, ReschedOpt::Wakeup, this);
     kernel.cpus[cpu.index()].clock_read = machine.wakeup_clock(cpu);
 }
 

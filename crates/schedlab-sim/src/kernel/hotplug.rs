@@ -116,6 +116,6 @@ fn push_tasks<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Ker
         let clock: Nanos = kernel.clock_task(cpu, run.now);
         kernel.competitors_changed(cpu, run.now);
         let dest = kernel.sched.select_fallback_rq(task, clock);
-        leave_cpu(run, machine, kernel, task, (cpu, dest));
+        leave_cpu(run, machine, kernel, task, cpu, dest);
     }
 }

@@ -30,7 +30,7 @@ pub fn resched_curr<S: Sink>(
     resched: Resched,
     from: CpuId,
 ) {
-    __resched_curr(run, machine, kernel, cpu, (resched, ReschedOpt::Default), from);
+    __resched_curr(run, machine, kernel, cpu, resched, ReschedOpt::Default, from);
 }
 
 /// `__resched_curr` of PREEMPT_AUTO, whose argument says what requests the reschedule.
@@ -40,7 +40,8 @@ pub fn __resched_curr<S: Sink>(
     machine: &mut Machine,
     kernel: &mut Kernel,
     cpu: CpuId,
-    (resched, opt): (Resched, ReschedOpt),
+    resched: Resched,
+    opt: ReschedOpt,
     from: CpuId,
 ) {
     if resched != Resched::No {

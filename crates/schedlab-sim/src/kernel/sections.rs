@@ -129,7 +129,7 @@ fn points(measured: &CallSections, model: PreemptModel) -> Vec<Open> {
     let might_sleep: &[u32] = if model.has_might_resched() { &measured.might_sleep } else { &[] };
     let points = measured.cond_resched.iter().chain(might_sleep).map(|point| (*point, *point));
     let mut open: Vec<Open> =
-        points.chain(measured.page_table.iter().copied()).map(|span| shares(measured, span)).collect();
+        points.chain(measured.page_table.iter().copied()).map(|(begin, end)| shares(measured, begin, end)).collect();
     open.sort_unstable_by_key(|open| (open.begin, open.end));
     open
 }
@@ -145,15 +145,15 @@ fn outside_critical(measured: &CallSections, model: PreemptModel) -> Vec<Open> {
     let mut from = 0;
     for (begin, end) in critical {
         if begin > from {
-            open.push(shares(measured, (from, begin)));
+            open.push(shares(measured, from, begin));
         }
         from = from.max(end);
     }
-    open.push(shares(measured, (from, measured.length)));
+    open.push(shares(measured, from, measured.length));
     open
 }
 
-fn shares(measured: &CallSections, (begin, end): (u32, u32)) -> Open {
+fn shares(measured: &CallSections, begin: u32, end: u32) -> Open {
     let length = u64::from(measured.length.max(1));
     let share = |at: u32| ((u64::from(at.min(measured.length)) << SHARE_SHIFT) / length) as u32;
     Open { begin: share(begin), end: share(end) }

@@ -45,7 +45,7 @@ pub fn on_tick<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Ke
     }
     let resched = kernel.sched.tick(cpu, kernel.clock_task(cpu, run.now));
     charge_group_loads(run, machine, kernel, cpu);
-    __resched_curr(run, machine, kernel, cpu, (resched, ReschedOpt::Tick), cpu);
+    __resched_curr(run, machine, kernel, cpu, resched, ReschedOpt::Tick, cpu);
     run_deferrable_timers(run, machine, kernel, cpu);
     if kernel.sched.balance_due(cpu, kernel.clock(cpu, run.now)) {
         let moves = kernel.sched.sched_balance_domains(cpu, false, kernel.clock(cpu, run.now));

@@ -50,6 +50,17 @@ pub enum Woken {
     Limit,
 }
 
+/// The last stay in an idle state.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stay {
+    /// Index of the state.
+    pub state: usize,
+    /// Its length, ns, including the exit from the state.
+    pub residency: Nanos,
+    /// What ended it.
+    pub woken: Woken,
+}
+
 /// What the governor decided.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Choice {

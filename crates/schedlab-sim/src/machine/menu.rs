@@ -9,7 +9,7 @@
 use schedlab_model::{Nanos, USEC};
 use schedlab_policy::MenuRules;
 
-use super::idle_choice::{keep_tick, Choice, State, Timers, Woken, RESIDENCY_THRESHOLD};
+use super::idle_choice::{keep_tick, Choice, State, Stay, Timers, Woken, RESIDENCY_THRESHOLD};
 
 const BUCKETS: usize = 6;
 const INTERVALS: usize = 8;
@@ -23,8 +23,7 @@ const NONE: u64 = u32::MAX as u64;
 #[derive(Clone, Debug)]
 pub struct Menu {
     rules: MenuRules,
-    /// The last stay: its state, its length with the way out of the state, and what ended it.
-    last: Option<(usize, Nanos, Woken)>,
+    last: Option<Stay>,
     next_timer: Nanos,
     bucket: usize,
     correction_factor: [u32; BUCKETS],
@@ -49,7 +48,7 @@ impl Menu {
 
     /// `menu_reflect`: the stay in `state` took `residency`.
     pub fn reflect(&mut self, state: usize, residency: Nanos, woken: Woken) {
-        self.last = Some((state, residency, woken));
+        self.last = Some(Stay { state, residency, woken });
     }
 
     /// `menu_select` among the states that the latency requirement allows, at least two.
@@ -163,8 +162,8 @@ impl Menu {
     }
 
     /// `menu_update`: updates the factor of the bucket in which the last stay began, and the intervals.
-    fn update(&mut self, states: &[State], tick: Nanos, last: (usize, Nanos, Woken)) {
-        let (state, residency, woken) = last;
+    fn update(&mut self, states: &[State], tick: Nanos, last: Stay) {
+        let Stay { state, residency, woken } = last;
         let latency = states.get(state).map_or(0, |state| state.exit_latency);
         let measured = match woken {
             Woken::Tick if self.next_timer > tick => 9 * MAX_INTERESTING / 10,

@@ -10,7 +10,7 @@
 use schedlab_model::Nanos;
 use schedlab_policy::TeoForm;
 
-use super::idle_choice::{find_shallower_state, keep_tick, Choice, State, Timers, Woken, RESIDENCY_THRESHOLD};
+use super::idle_choice::{find_shallower_state, keep_tick, Choice, State, Stay, Timers, Woken, RESIDENCY_THRESHOLD};
 
 const PULSE: u32 = 1024;
 const DECAY_SHIFT: u32 = 3;
@@ -30,8 +30,7 @@ struct Bin {
 #[derive(Clone, Debug)]
 pub struct Teo {
     form: TeoForm,
-    /// The last stay: its state, its length with the way out of the state, and what ended it.
-    last: Option<(usize, Nanos, Woken)>,
+    last: Option<Stay>,
     /// The time to the next timer when the state was chosen, if it was determined.
     sleep_length: Nanos,
     bins: Vec<Bin>,
@@ -60,7 +59,7 @@ impl Teo {
 
     /// `teo_reflect`: the stay in `state` took `residency`.
     pub fn reflect(&mut self, state: usize, residency: Nanos, woken: Woken) {
-        self.last = Some((state, residency, woken));
+        self.last = Some(Stay { state, residency, woken });
     }
 
     /// `teo_select` among the states that the latency requirement allows, at least two.
@@ -167,7 +166,8 @@ impl Teo {
     }
 
     /// `teo_update`: counts the last stay.
-    fn update(&mut self, states: &[State], tick: Nanos, (state, residency, woken): (usize, Nanos, Woken)) {
+    fn update(&mut self, states: &[State], tick: Nanos, last: Stay) {
+        let Stay { state, residency, woken } = last;
         let by_net = woken == Woken::Limit || woken == Woken::Tick && self.sleep_length > tick;
         let latency = states.get(state).map_or(0, |state| state.exit_latency);
         let measured = match residency {
