@@ -6,9 +6,11 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use schedlab_metrics::Plan;
 use schedlab_model::{CpuId, Nanos};
 use schedlab_trace::{Event, Kind};
+use schedlab_workload::Workload;
 use serde_json::{json, Map, Value as Json};
 
 use crate::error::{AgentError, Result};
+use crate::program::rt_app::{self, LogResult, LogResults, LogValue, Logs};
 use crate::program::{launch, parse, ParsedOutput, RealProgram};
 use crate::shared_state::SharedState;
 
@@ -21,6 +23,8 @@ pub struct ProgramResults {
     stats: BTreeMap<String, f64>,
     /// The full names of metrics of which a program prints only some statistics.
     partly: Vec<String>,
+    /// The full names of metrics that the program's output does not contain, with the reason.
+    absent: Vec<(String, &'static str)>,
     /// What ran each workload: the agent, or a program with its version.
     pub drivers: Map<String, Json>,
 }
@@ -41,6 +45,10 @@ pub fn read(shared: &SharedState, plan: &Plan, warmup: Nanos, end: Nanos) -> Res
             let last = || output_tail(&pass.output);
             if !pass.failed.is_empty() {
                 return Err(failed(format!("{}{}", pass.failed, last())));
+            }
+            if let Some(logs) = &real.logs {
+                program_results.take_logs(shared, w, logs, end).map_err(failed)?;
+                continue;
             }
             let [stdout, stderr] = &pass.output;
             let found =
@@ -107,6 +115,34 @@ impl ProgramResults {
         }
     }
 
+    /// Takes the rows of rt-app's logs, each at the time at which its pass through a phase ended.
+    fn take_logs(
+        &mut self,
+        shared: &SharedState,
+        workload: usize,
+        logs: &Logs,
+        end: Nanos,
+    ) -> std::result::Result<(), String> {
+        let (base, tid) = (shared.metric_base[workload], task_of(shared, workload));
+        let Workload { name, metrics, .. } = &shared.workloads[workload];
+        let begin = shared.control.begin.load(Relaxed);
+        let index = |metric: &str| metrics.iter().position(|decl| decl.name == metric).map(|at| base + at as u16);
+        let LogResults { results, absent } = logs.read()?;
+        for LogResult { metric, ended, value } in results {
+            let (Some(metric), Some(time)) = (index(&metric), ended.checked_sub(begin).filter(|time| *time <= end))
+            else {
+                continue;
+            };
+            let kind = match value {
+                LogValue::Sample(value) => Kind::Sample { pid: tid, metric, value },
+                LogValue::Count => Kind::Count { pid: tid, metric, count: 1 },
+            };
+            self.events.push(Event::new(time, CpuId(0), kind));
+        }
+        self.absent.extend(absent.into_iter().map(|metric| (format!("{name}.{metric}"), rt_app::SEVERAL)));
+        Ok(())
+    }
+
     /// Fails if the program should have finished within the run and did not.
     fn check_finished(&self, real: &RealProgram, none: bool, ends: bool) -> Result<()> {
         if none && (real.interrupt || ends) {
@@ -119,6 +155,12 @@ impl ProgramResults {
     /// Inserts the copied statistics into the report; statistics that a program does not print are unavailable.
     pub fn patch(&self, json: &mut Json, unavailable: &mut BTreeMap<String, String>) {
         let Some(metrics) = json["metrics"].as_object_mut() else { return };
+        for (full, why) in &self.absent {
+            let of = |name: &&String| {
+                name.strip_prefix(full.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            };
+            unavailable.extend(metrics.keys().filter(of).map(|name| (name.clone(), (*why).to_owned())));
+        }
         for (name, value) in metrics.iter_mut() {
             let of = self
                 .partly

@@ -18,6 +18,7 @@ use crate::error::{os, AgentError, Result};
 use crate::inherited;
 use crate::memory_work;
 use crate::program::launch::GRACE;
+use crate::program::rt_app::Logs;
 use crate::program::RealProgram;
 use crate::result::{self, Ended, Measured};
 use crate::settings::Settings;
@@ -54,6 +55,7 @@ pub fn run(spec: &RunSpec, real: Vec<Option<RealProgram>>, settings: &Settings) 
     let (_latency_limit, note) = limit_idle_latency(spec, &real);
     let shared = SharedState::new(spec, speed, allowed_cpus()?, real)?;
     let _groups = RemoveGroups(shared);
+    let _logs = RemoveLogs(shared);
     let mut start = Start::plan(shared, spec)?;
     let nr_tasks = start.tasks();
     let mut root = Root::start(&mut start)?;
@@ -171,6 +173,15 @@ impl Drop for RemoveGroups {
         if let Some(groups) = &self.0.groups {
             groups.remove();
         }
+    }
+}
+
+/// Removes the directories of rt-app's logs when dropped, as the shared state is never freed.
+struct RemoveLogs(&'static SharedState);
+
+impl Drop for RemoveLogs {
+    fn drop(&mut self) {
+        self.0.real.iter().flatten().filter_map(|real| real.logs.as_ref()).for_each(Logs::remove);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use schedlab_model::Nanos;
-use schedlab_workload::rtapp::{self, Source};
+use schedlab_workload::rtapp::{self, Source, TaskSet};
 use schedlab_workload::{Amount, Op, Program, TaskSpec, Workload};
 
 use crate::error::{Result, ScenarioError};
@@ -20,6 +20,8 @@ pub(crate) struct RtApp {
     pub file: Option<String>,
     /// The workload.
     pub workload: Workload,
+    /// The same for the program rt-app.
+    pub task_set: TaskSet,
 }
 
 /// Reads the files of a workload's `rt-app` key, relative to `dir`.
@@ -51,7 +53,8 @@ pub(crate) fn read(table: &Table, value: &Value, dir: &Path, nr_cpus: usize) -> 
     if let Some(duration) = app.duration {
         end_after(&mut workload, duration);
     }
-    Ok(RtApp { uses: names.join(" "), file: Some(sources[0].name.to_owned()).filter(|_| sources.len() == 1), workload })
+    let file = Some(sources[0].name.to_owned()).filter(|_| sources.len() == 1);
+    Ok(RtApp { uses: names.join(" "), file, workload, task_set: app.task_set })
 }
 
 /// `global.duration`: as in rt-app, the workload ends at this time even if its tasks still run.

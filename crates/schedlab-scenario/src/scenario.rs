@@ -117,7 +117,7 @@ impl Scenario {
         &self.metrics
     }
 
-    /// The catalogue program of each workload; `None` for programs of the scenario itself and for rt-app files.
+    /// The program of the catalogue, or rt-app, of each workload; `None` for programs of the scenario itself.
     #[must_use]
     pub fn programs(&self) -> &[Option<Program>] {
         &self.programs

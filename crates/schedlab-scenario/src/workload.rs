@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use schedlab_workload::catalogue::{self, Entry, OptionValue, Where};
+use schedlab_workload::rtapp::TaskSet;
 use schedlab_workload::{lower, Workload};
 use serde_json::{json, Map, Value as Json};
 
@@ -38,15 +39,17 @@ pub(crate) struct Draft<'a> {
     pub guest: Option<String>,
 }
 
-/// A program of the catalogue with its options, from which a real arm starts the real program.
+/// A program with its options, from which a real arm starts the real program.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Program {
-    /// The id in the catalogue.
+    /// The id in the catalogue, or `rt-app`.
     pub id: &'static str,
     /// The options that the scenario sets; all are valid.
     pub options: Vec<(String, OptionValue)>,
     /// Whether the program is started again when it has ended.
     pub repeat: bool,
+    /// What rt-app runs.
+    pub task_set: Option<TaskSet>,
 }
 
 impl Draft<'_> {
@@ -123,7 +126,8 @@ pub(crate) fn read<'a>(
         (None, Some(path)) => {
             let table = only_common(&table, &["rt-app"], "an rt-app workload")?;
             let app = rt_app::read(&table, &path, dir, nr_cpus)?;
-            (app.uses, app.file, (app.workload, None), Vec::new())
+            let program = Program { id: "rt-app", options: Vec::new(), repeat: false, task_set: Some(app.task_set) };
+            (app.uses, app.file, (app.workload, Some(program)), Vec::new())
         }
         (None, None) => ("program".to_owned(), None, (from_steps(&table, nr_cpus)?, None), Vec::new()),
     };
@@ -179,7 +183,7 @@ fn from_catalogue(table: &Table, entry: &'static Entry, nr_cpus: usize) -> Resul
             located.expected(error.expected.as_str()).hint(nearest.unwrap_or_default())
         })?;
     let options = options.into_iter().map(|(key, value, _)| (key, value)).collect();
-    Ok((workload, Some(Program { id: entry.id, options, repeat })))
+    Ok((workload, Some(Program { id: entry.id, options, repeat, task_set: None })))
 }
 
 fn from_steps(table: &Table, nr_cpus: usize) -> Result<Workload> {

@@ -628,6 +628,8 @@ fn daytrader_answers_its_mix_in_a_closed_and_in_an_open_loop() {
         let busy = mean(work) + 100_000.0 * (mean(calls) + mix[3] as f64 / 100.0);
         let rate = requests as f64;
         let names: Vec<&str> = workload.metrics.iter().map(|metric| metric.name.as_str()).collect();
+        let (names, kinds) = names.split_at(if open { 4 } else { 3 });
+        daytrader_samples_each_kind(&out.samples[1], &out.samples[names.len()..], kinds, mix);
         if open {
             // Half of four CPUs, Poisson: three standard deviations.
             let due = 0.5 * 4.0 * 1e9 / busy;
@@ -642,6 +644,23 @@ fn daytrader_answers_its_mix_in_a_closed_and_in_an_open_loop() {
             let alone = busy - 100_000.0 * mix[3] as f64 / 100.0;
             assert!((2e9 / alone / rate - 1.0).abs() < 0.05, "{shown}, {alone} ns of work");
         }
+    }
+}
+
+/// Every answer is a sample of exactly one kind, in the proportion of the mix; a kind without requests has no metric.
+fn daytrader_samples_each_kind(all: &[i64], by_kind: &[Vec<i64>], names: &[&str], mix: [i64; 4]) {
+    let kinds = ["quotes_latency", "pages_latency", "updates_latency", "orders_latency"];
+    let with_requests = || kinds.into_iter().zip(mix).filter(|(_, share)| *share > 0);
+    assert_eq!(names, with_requests().map(|(kind, _)| kind).collect::<Vec<_>>());
+    let (mut parts, mut whole) = (by_kind.concat(), all.to_vec());
+    parts.sort_unstable();
+    whole.sort_unstable();
+    assert_eq!(parts, whole);
+    for ((kind, share), samples) in with_requests().zip(by_kind) {
+        // A binomial number: five standard deviations.
+        let (n, p) = (all.len() as f64, share as f64 / 100.0);
+        let off = (samples.len() as f64 - n * p).abs();
+        assert!(off <= 5.0 * (n * p * (1.0 - p)).sqrt(), "{} of {n} are {kind}, {share} percent", samples.len());
     }
 }
 

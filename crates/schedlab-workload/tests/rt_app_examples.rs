@@ -196,6 +196,13 @@ fn the_program_itself_agrees() {
     std::fs::create_dir_all(&dir).unwrap();
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     for (path, _, want, why) in EXAMPLES {
+        let bytes = std::fs::read(root.join(path)).unwrap();
+        if let Ok(app) = read("w", &[Source { name: path, bytes: &bytes }], 4) {
+            let own = dir.join("own.json");
+            std::fs::write(&own, app.task_set.json(&dir.to_string_lossy(), "log", 10)).unwrap();
+            let want = if want == NeedsThreeCpus && cpus < 3 { want } else { Starts };
+            assert_eq!(verdict(&own, &dir), want, "{path} ({why}), as schedlab writes it");
+        }
         let out = dir.join("rewritten.json");
         let status = Command::new("workgen").args(["-d", "-o"]).arg(&out).arg(root.join(path)).status();
         assert!(status.is_ok_and(|status| status.success()), "workgen of the package rt-app fails for {path}");

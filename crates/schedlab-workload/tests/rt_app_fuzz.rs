@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use proptest::prelude::*;
-use schedlab_workload::rtapp::{read, RtApp, RtAppError, Source};
+use schedlab_workload::rtapp::{read, Calibration, RtApp, RtAppError, Source};
 
 /// A file with one of everything, written for this test.
 const SEED: &str = r#"{
@@ -20,6 +20,11 @@ const SEED: &str = r#"{
     "d" : { "instance" : 0, "loop" : 1, "sem_wait" : "s", "run" : 9, "é\u0041" : null }
   }
 }"#;
+
+/// The same without its two mistakes.
+fn valid() -> String {
+    SEED.replace(", \"é\\u0041\" : null", "").replace("\"sync\"", "\"lock\" : \"m2\", \"sync\"")
+}
 
 /// Words that mean something somewhere.
 const WORDS: &[&str] = &[
@@ -72,6 +77,32 @@ fn check(bytes: &[u8]) -> Result<RtApp, RtAppError> {
     got
 }
 
+/// What is written for the program rt-app reads as the same workload, and is strict JSON without repeated keys.
+fn the_program_gets_the_same(app: &RtApp) {
+    let ns_per_loop = match app.task_set.calibration {
+        Calibration::NsPerLoop(ns) => ns,
+        Calibration::Cpu(_) => 1,
+    };
+    let text = app.task_set.json("/logs", "log", ns_per_loop);
+    let strict: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(strict["global"]["logdir"], "/logs");
+    // A repeated key would be lost in the parsed value.
+    let keys = |text: &str| text.matches("\":").count();
+    assert_eq!(keys(&strict.to_string()), keys(&text), "{text}");
+    let again = read("w", &[Source { name: "written", bytes: text.as_bytes() }], 4).unwrap();
+    let plain = |app: &RtApp| {
+        let mut workload = app.workload.clone();
+        workload.programs.iter_mut().for_each(|program| program.lines.clear());
+        (workload, app.duration)
+    };
+    let numbered = app.task_set.logged.iter().any(|task| task.written != task.name);
+    if numbered {
+        assert_eq!(app.workload.tasks.len(), again.workload.tasks.len());
+    } else {
+        assert_eq!(plain(app), plain(&again), "{text}");
+    }
+}
+
 /// One change to a file.
 #[derive(Clone, Debug)]
 enum Change {
@@ -111,9 +142,11 @@ proptest! {
 
     #[test]
     fn changed_files_never_panic(changes in prop::collection::vec(change(), 1..12)) {
-        let mut bytes = SEED.replace(", \"é\\u0041\" : null", "").into_bytes();
+        let mut bytes = valid().into_bytes();
         changes.iter().for_each(|change| apply(&mut bytes, change));
-        let _ = check(&bytes);
+        if let Ok(app) = check(&bytes) {
+            the_program_gets_the_same(&app);
+        }
     }
 
     #[test]
@@ -133,8 +166,9 @@ fn the_seed_itself_runs_but_for_its_unknown_key() {
     assert_eq!((error.line, error.key.as_str()), (12, "tasks.d.éA"));
     let error = check(SEED.replace(", \"é\\u0041\" : null", "").as_bytes()).unwrap_err();
     assert!(error.what.contains("mutex m2 is not held"), "{error}");
-    let fixed = SEED.replace(", \"é\\u0041\" : null", "").replace("\"sync\"", "\"lock\" : \"m2\", \"sync\"");
-    assert_eq!(check(fixed.as_bytes()).unwrap().workload.tasks.len(), 3);
+    let app = check(valid().as_bytes()).unwrap();
+    assert_eq!(app.workload.tasks.len(), 3);
+    the_program_gets_the_same(&app);
 }
 
 #[test]

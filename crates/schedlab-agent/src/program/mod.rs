@@ -6,6 +6,7 @@
 
 pub(crate) mod launch;
 mod parse;
+pub(crate) mod rt_app;
 
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -39,7 +40,7 @@ struct ProgramCall {
     package: &'static str,
 }
 
-const PROGRAM_CALLS: [ProgramCall; 30] = [
+const PROGRAM_CALLS: [ProgramCall; 31] = [
     call("hackbench", "hackbench", &[], false, "rt-tests"),
     call("perf-messaging", "perf", &["bench", "sched", "messaging"], false, "linux-perf"),
     ProgramCall { versions: [None, Some((6, 15))], ..PIPE },
@@ -78,6 +79,7 @@ const PROGRAM_CALLS: [ProgramCall; 30] = [
         after: &["--memory-total-size=0", "run"],
         ..call("sysbench-memory", "sysbench", &["memory"], false, "sysbench")
     },
+    call("rt-app", "rt-app", &[], true, "rt-app"),
     call("schbench", "schbench", &[], false, ""),
     call("schbench-1.0", "schbench", &[], false, ""),
 ];
@@ -146,6 +148,8 @@ pub struct RealProgram {
     pub output: [OwnedFd; 2],
     /// One line for each pass, see [`launch::Pass`].
     pub passes: OwnedFd,
+    /// The logs of rt-app.
+    pub logs: Option<rt_app::Logs>,
 }
 
 /// Selects the programs for the workloads of a scenario; `None` where the agent runs the tasks itself.
@@ -166,6 +170,9 @@ pub fn choose(
         let version = version(call, &path.to_string_lossy());
         if !is_this(call, &version) {
             return if choice == DriverChoice::Program { Err(other_version(call, &version)) } else { Ok(None) };
+        }
+        if let Some(what) = rt_app::too_new(program, &version) {
+            return if choice == DriverChoice::Program { Err(rt_app::refusal(what)) } else { Ok(None) };
         }
         prepare(call, path, version, program, workload).map(Some)
     };
@@ -249,14 +256,18 @@ fn prepare(
     }
     argv.extend(arguments(program)?);
     argv.extend(call.after.iter().map(ToString::to_string));
+    let logs = program.task_set.as_ref().map(|task_set| rt_app::Logs::prepare(&path, task_set)).transpose()?;
+    argv.extend(logs.as_ref().map(rt_app::Logs::file));
     Ok(RealProgram {
         id: program.id,
         version,
         argv,
         repeat: program.repeat,
-        interrupt: call.interruptible && !workload.ends && !program.repeat,
+        // rt-app ends with the run even if its file says a later time.
+        interrupt: call.interruptible && (!workload.ends || logs.is_some()) && !program.repeat,
         output: [memory("stdout")?, memory("stderr")?],
         passes: memory("passes")?,
+        logs,
     })
 }
 
@@ -375,10 +386,14 @@ mod tests {
         ];
         for (id, options, want) in cases {
             let options = options.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
-            assert_eq!(arguments(&Program { id, options, repeat: false }).unwrap().join(" "), want, "{id}");
+            assert_eq!(
+                arguments(&Program { id, options, repeat: false, task_set: None }).unwrap().join(" "),
+                want,
+                "{id}"
+            );
         }
         let options = vec![("timeout".to_owned(), text("1500ms"))];
-        let error = arguments(&Program { id: "stress-ng-pipe", options, repeat: false }).unwrap_err();
+        let error = arguments(&Program { id: "stress-ng-pipe", options, repeat: false, task_set: None }).unwrap_err();
         assert!(error.to_string().contains("`timeout` in whole s"), "{error}");
     }
 
@@ -404,7 +419,7 @@ mod tests {
 
     #[test]
     fn every_program_is_in_the_catalogue() {
-        for call in &PROGRAM_CALLS {
+        for call in PROGRAM_CALLS.iter().filter(|call| call.id != "rt-app") {
             assert!(catalogue::find(call.id).is_ok(), "{}", call.id);
         }
         let stressors = catalogue::all().iter().filter(|entry| stressor_of(entry.id).is_some());

@@ -18,6 +18,13 @@ const QUEUEING: MetricSpec =
     MetricSpec::queueing("queueing", &["mean", "p99"], "with load or rate: until a web thread takes the request");
 const SERVICE: MetricSpec =
     MetricSpec::latency("service", &["mean", "p99"], "from when a web thread takes a request until it has answered");
+/// The latency of each kind of operation, as in the table that JMeter prints by the names of its requests.
+const OF_KIND: [MetricSpec; 4] = [
+    MetricSpec::latency("quotes_latency", &["mean"], "latency of quotes and logouts alone"),
+    MetricSpec::latency("pages_latency", &["mean"], "latency of pages alone"),
+    MetricSpec::latency("updates_latency", &["mean"], "latency of updates alone"),
+    MetricSpec::latency("orders_latency", &["mean"], "latency of orders alone"),
+];
 
 pub(super) const ENTRY: Entry = Entry {
     id: "daytrader",
@@ -37,7 +44,8 @@ pub(super) const ENTRY: Entry = Entry {
              coordinated omission); `queueing` ends when a web thread takes the request. The utilisation that is \
              reached is `sched.cpu_busy`.",
             "`quotes`, `pages`, `updates` and `orders` are the percentages of the operations; together they are \
-             100.",
+             100. Each of them has its latency as a metric, which JMeter prints as an average; `count` of that is the \
+             number of operations.",
         ],
         parameters: &[
             parameter(
@@ -106,7 +114,7 @@ pub(super) const ENTRY: Entry = Entry {
         OptionSpec::number("stocks", 10_000, 1, 100_000, "stocks whose rows orders lock, drawn evenly"),
         limit::TIME,
     ],
-    metrics: &[RATE, LATENCY, QUEUEING, SERVICE],
+    metrics: &[RATE, LATENCY, QUEUEING, SERVICE, OF_KIND[0], OF_KIND[1], OF_KIND[2], OF_KIND[3]],
     ends: limit::ENDS,
     build,
 };
@@ -142,6 +150,8 @@ const PEER: u8 = 1;
 const BEGIN: u8 = 2;
 const NOW: u8 = 3;
 const COUNTER: u8 = 4;
+/// A number below 100 that says of which kind a request is.
+const KIND: u8 = 5;
 
 /// The queues, locks and metrics of the server.
 struct Tiers {
@@ -159,6 +169,8 @@ struct Tiers {
     /// With an open loop.
     queueing: Option<u16>,
     shares: [i64; CLASSES.len()],
+    /// The latency of each kind of which there are requests.
+    of_kind: [Option<u16>; CLASSES.len()],
 }
 
 fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
@@ -174,8 +186,13 @@ fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
     let rows: Vec<ObjectId> = (0..nr_rows).map(row).map(|(name, spec)| builder.object(name, spec)).collect();
     let [rate, latency, service] = [RATE, LATENCY, SERVICE].map(|spec| builder.metric(spec.decl(1)));
     let queueing = every.map(|_| builder.metric(QUEUEING.decl(1)));
+    let mut number = 0;
+    let of_kind = OF_KIND.map(|spec| {
+        number += 1;
+        (shares[number - 1] > 0).then(|| builder.metric(spec.decl(1)))
+    });
     let (ids, rows) = ((list, lock), rows[0]);
-    let tiers = Tiers { web, database, orders, ids, rows, nr_rows, rate, latency, service, queueing, shares };
+    let tiers = Tiers { web, database, orders, ids, rows, nr_rows, rate, latency, service, queueing, shares, of_kind };
     let cpus = settings.nr_cpus as u32;
     let parts = [
         ("database", database_thread(&mut builder, &tiers), cpus),
@@ -261,10 +278,35 @@ fn user(tiers: &Tiers, think: Nanos) -> Code {
         code.op(Op::Send { object: tiers.web, from: OWN });
         code.op(Op::WaitOwn);
         code.elapsed(NOW, BEGIN);
-        code.op(Op::Sample { metric: tiers.latency, reg: NOW });
-        code.op(Op::Count { metric: tiers.rate, count: 1 });
+        completed(code, tiers);
     });
     code
+}
+
+/// Counts a request of the kind in its register, whose latency is in another one.
+fn completed(code: &mut Code, tiers: &Tiers) {
+    code.op(Op::Sample { metric: tiers.latency, reg: NOW });
+    by_kind(code, &tiers.shares, |code, kind| {
+        code.op(Op::Sample { metric: tiers.of_kind[kind].unwrap_or(tiers.latency), reg: NOW });
+    });
+    code.op(Op::Count { metric: tiers.rate, count: 1 });
+}
+
+/// Executes `body(code, kind)` of the kind that the register holds, and goes on behind all of them.
+fn by_kind(code: &mut Code, shares: &[i64], mut body: impl FnMut(&mut Code, usize)) {
+    let done = code.mark();
+    let mut below = 0;
+    for (kind, share) in shares.iter().enumerate().filter(|(_, share)| **share > 0) {
+        below += share;
+        let (this, next) = (code.mark(), code.mark());
+        code.jump_below(KIND, below, this);
+        code.jump(next);
+        code.bind(this);
+        body(code, kind);
+        code.jump(done);
+        code.bind(next);
+    }
+    code.bind(done);
 }
 
 /// The requests of the open loop, one each `every` on average. A request is the time at which it was due.
@@ -294,30 +336,22 @@ fn web_thread(builder: &mut Builder, tiers: &Tiers) -> Code {
             code.op(Op::SubReg { into: NOW, from: PEER });
             code.op(Op::Sample { metric, reg: NOW });
         }
-        code.op(Op::Draw(NOW, class));
-        let done = code.mark();
-        let mut below = 0;
-        for ((class, share), half) in CLASSES.iter().zip(tiers.shares).zip(halves) {
-            below += share;
-            let (this, next) = (code.mark(), code.mark());
-            code.jump_below(NOW, below, this);
-            code.jump(next);
-            code.bind(this);
-            code.op(Op::Run(half));
-            operation(code, tiers, class, row);
-            code.op(Op::Run(half));
-            code.jump(done);
-            code.bind(next);
-        }
-        code.bind(done);
+        code.op(Op::Draw(KIND, class));
+        by_kind(code, &tiers.shares, |code, kind| {
+            code.op(Op::Run(halves[kind]));
+            operation(code, tiers, &CLASSES[kind], row);
+            code.op(Op::Run(halves[kind]));
+        });
         code.elapsed(NOW, BEGIN);
         code.op(Op::Sample { metric: tiers.service, reg: NOW });
         match tiers.queueing {
-            None => code.op(Op::PostPeer(PEER)),
+            None => {
+                code.op(Op::SetPeer { peer: PEER, register: KIND, from: KIND });
+                code.op(Op::PostPeer(PEER));
+            }
             Some(_) => {
                 code.elapsed(NOW, PEER);
-                code.op(Op::Sample { metric: tiers.latency, reg: NOW });
-                code.op(Op::Count { metric: tiers.rate, count: 1 });
+                completed(code, tiers);
             }
         }
     });

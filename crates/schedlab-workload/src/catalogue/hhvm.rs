@@ -9,7 +9,7 @@ use schedlab_model::{Nanos, MSEC, USEC};
 const RATE: MetricSpec = MetricSpec::rate("requests_per_second", "requests completed per second");
 const CPU_RATE: MetricSpec = MetricSpec::cpu_rate(
     "requests_per_cpu_second",
-    "requests completed per second of CPU time of the request threads; changes as instructions per cycle do",
+    "requests completed per second of CPU time of the request threads: stands for instructions per cycle",
 );
 const LATENCY: MetricSpec =
     MetricSpec::latency("latency", &["p50", "p95", "p99"], "from the arrival of a request to its completion");
@@ -59,8 +59,14 @@ pub(super) const ENTRY: Entry = Entry {
             "A thread that was preempted within a request refills its part of the core's cache, for no longer \
              than it was away, and takes a major fault with a probability of `fault-permille`: a read from the \
              disk that all threads share.",
-            "A request needs the same instructions however long it takes, so `requests_per_cpu_second` changes as \
-             instructions per cycle do.",
+            "`requests_per_cpu_second` stands for instructions per cycle (IPC), which a simulation without \
+             instructions does not have. A request executes the same instructions however long it takes, so at one \
+             frequency its relative change is that of IPC in user mode, as far as refills cause it. It has no \
+             absolute value of IPC, and the system calls and faults of the threads are in the CPU time, which a \
+             measured IPC counts with instructions of their own.",
+            "On a machine with `caches`, `refill = \"0us\"` and a `working-set` of the workload replace the bound by what \
+             the other tasks really displaced, and `sched.warmth` is the IPC of all tasks relative to tasks that \
+             refill nothing.",
         ],
         parameters: &[
             parameter(

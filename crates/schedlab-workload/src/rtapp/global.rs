@@ -5,7 +5,7 @@ use schedlab_model::{Nanos, SEC};
 use super::json::{short, Json, Member};
 use super::props;
 use super::take::{wrong, Object};
-use super::RtAppError;
+use super::{Calibration, RtAppError};
 use crate::Policy;
 use schedlab_model::closest;
 
@@ -18,8 +18,8 @@ pub(super) struct Global {
     pub policy: Policy,
     /// Mutexes inherit priority.
     pub pi: bool,
-    /// ns per loop of the calibrated work, if it is a number.
-    pub ns_per_loop: Option<u64>,
+    /// The speed of the calibrated work.
+    pub calibration: Calibration,
 }
 
 /// Every key. `frag` is a leftover of version 0.3 in the example files.
@@ -67,7 +67,7 @@ fn read_keys(members: &[Member]) -> Result<Global, RtAppError> {
         duration: duration(&global)?,
         policy: policy.unwrap_or_default(),
         pi: global.boolean("pi_enabled")?.unwrap_or(false),
-        ns_per_loop: calibration(&global)?,
+        calibration: calibration(&global)?,
     })
 }
 
@@ -90,15 +90,15 @@ fn duration(global: &Object<'_>) -> Result<Option<Nanos>, RtAppError> {
 }
 
 /// `"CPUn"` calibrates on that CPU; a number is ns per loop, 0 calibrates too.
-fn calibration(global: &Object<'_>) -> Result<Option<u64>, RtAppError> {
-    let Some(member) = global.get("calibration")? else { return Ok(None) };
+fn calibration(global: &Object<'_>) -> Result<Calibration, RtAppError> {
+    let Some(member) = global.get("calibration")? else { return Ok(Calibration::Cpu(0)) };
     match &member.value.json {
-        Json::Int(0) => Ok(None),
-        Json::Int(ns) if *ns > 0 && *ns <= 1_000_000 => Ok(Some(ns.unsigned_abs())),
+        Json::Int(0) => Ok(Calibration::Cpu(0)),
+        Json::Int(ns) if *ns > 0 && *ns <= 1_000_000 => Ok(Calibration::NsPerLoop(ns.unsigned_abs())),
         Json::Int(ns) => Err(RtAppError::at(member.at, "calibration", format!("{ns} ns per loop"))
             .hint("1 to 1000000 ns per loop, or \"CPU0\"")),
         Json::Text(cpu) => match cpu.strip_prefix("CPU").map(str::parse::<u32>) {
-            Some(Ok(_)) => Ok(None),
+            Some(Ok(cpu)) => Ok(Calibration::Cpu(cpu)),
             _ => Err(RtAppError::at(member.at, "calibration", format!("\"{}\" is not a CPU", short(cpu)))
                 .hint("\"CPU0\", or ns per loop as a number")),
         },

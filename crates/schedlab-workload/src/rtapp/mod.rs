@@ -14,11 +14,13 @@ mod props;
 mod read;
 mod take;
 mod task;
+mod task_set;
 
 use schedlab_model::Nanos;
 
 use crate::Workload;
 use json::At;
+pub use task_set::{Calibration, Column, LoggedTask, TaskSet};
 
 /// A file: its name for messages, and what is in it.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +39,8 @@ pub struct RtApp {
     /// `global.duration`, when rt-app ends the run whatever its tasks do: the caller's to add. `None` = until all tasks
     /// have ended, which the workload then does by itself unless one is endless.
     pub duration: Option<Nanos>,
+    /// The same for the program rt-app.
+    pub task_set: TaskSet,
 }
 
 /// Why a file cannot be run.
@@ -97,13 +101,15 @@ fn build(name: &str, sources: &[Source<'_>], nr_cpus: usize) -> Result<RtApp, Rt
     let sections = merge::sections(sources)?;
     let global = global::read(&sections.global)?;
     merge::check_resources(&sections.resources)?;
-    let tree = task::tree(name, &sections, &global, nr_cpus)?;
+    let tasks = task::read(&sections, nr_cpus)?;
+    let (tree, followed) = task::tree(name, &tasks, sections.tasks_at, &global, nr_cpus)?;
     let workload = crate::lower(&tree).map_err(|error| {
         let at = At { line: error.line, column: 1, ..sections.tasks_at };
         let hint = error.hint.clone();
         RtAppError { hint, ..RtAppError::at(at, "tasks", error.what) }
     })?;
-    Ok(RtApp { workload, duration: global.duration })
+    let task_set = TaskSet::new(&sections, &tasks, &followed, global.calibration);
+    Ok(RtApp { workload, duration: global.duration, task_set })
 }
 
 #[cfg(test)]

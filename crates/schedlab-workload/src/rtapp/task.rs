@@ -14,7 +14,7 @@ use super::json::{short, At, Member};
 use super::merge::Sections;
 use super::parsed::{Phase, Task};
 use super::read::read_task;
-use super::{locks, metrics, RtAppError};
+use super::{locks, metrics, Calibration, RtAppError};
 use crate::verbs::{Length, NamedObject, Own, Step, StepKind, Times, Tree, TreeTask};
 use crate::{ObjectSpec, TaskKind, TaskSpec};
 use schedlab_model::closest;
@@ -24,30 +24,41 @@ const MAX_TASKS: u64 = 200_000;
 /// Timers whose wakeups can be followed in one task: what the registers of a program leave.
 const MAX_FOLLOWED: usize = 2;
 
-/// The tree of the whole file.
-pub(super) fn tree(name: &str, sections: &Sections, global: &Global, nr_cpus: usize) -> Result<Tree, RtAppError> {
+/// Reads the tasks of a file.
+pub(super) fn read(sections: &Sections, nr_cpus: usize) -> Result<Vec<Task>, RtAppError> {
     let read = |member: &Member| read_task(member, nr_cpus).map_err(|error| error.within(&member.key).within("tasks"));
-    let tasks: Vec<Task> = sections.tasks.iter().map(read).collect::<Result<_, _>>()?;
+    sections.tasks.iter().map(read).collect()
+}
+
+/// The tree of the whole file, whose section of tasks is at `first`, and for each task the timers that its metrics follow.
+pub(super) fn tree<'t>(
+    name: &str,
+    tasks: &'t [Task],
+    first: At,
+    global: &Global,
+    nr_cpus: usize,
+) -> Result<(Tree, Vec<Vec<&'t str>>), RtAppError> {
     let total: u64 = tasks.iter().map(|task| u64::from(task.instances)).sum();
-    let first = sections.tasks_at;
     if total == 0 {
         return Err(RtAppError::at(first, "tasks", "no task is started").hint("a task with instance 1 or more"));
     }
     if total > MAX_TASKS {
         return Err(RtAppError::at(first, "tasks", format!("{total} tasks, which is more than {MAX_TASKS}")));
     }
-    check_forks(&tasks)?;
-    let context = Context { global, nr_cpus, shared: shared_timers(&tasks) };
-    let followed: Vec<_> = tasks.iter().map(|task| (task.name.as_str(), !context.followed(task).is_empty())).collect();
-    Ok(Tree {
+    check_forks(tasks)?;
+    let context = Context { global, nr_cpus, shared: shared_timers(tasks) };
+    let followed: Vec<Vec<&str>> = tasks.iter().map(|task| context.followed(task)).collect();
+    let timers = tasks.iter().zip(&followed).map(|(task, timers)| (task.name.as_str(), !timers.is_empty()));
+    let tree = Tree {
         name: name.to_string(),
-        objects: objects(&tasks, global),
-        metrics: metrics::declarations(&followed),
+        objects: objects(tasks, global),
+        metrics: metrics::declarations(&timers.collect::<Vec<_>>()),
         by_task: true,
         tasks: tasks.iter().map(|task| task.verbs(&context)).collect::<Result<_, _>>()?,
         // With a duration rt-app's main thread sleeps until then, whatever the tasks do.
         ends: global.duration.is_none() && tasks.iter().all(|task| !task.endless()),
-    })
+    };
+    Ok((tree, followed))
 }
 
 /// Every fork must name a task of the file.
@@ -177,7 +188,7 @@ impl Task {
         for (at, event) in &phase.events {
             let kinds = match event {
                 Event::Steps(kinds) => kinds.clone(),
-                Event::Run(time) => measured(StepKind::Run(Length::Fixed(work(*time, context.global.ns_per_loop)))),
+                Event::Run(time) => measured(StepKind::Run(Length::Fixed(work(*time, context.global.calibration)))),
                 Event::Runtime(time) => measured(StepKind::Runtime(Length::Fixed(wall(*time)))),
                 Event::Timer { name, period, mode } if followed.contains(&name.as_str()) => vec![StepKind::Period {
                     timer: name.clone(),
@@ -219,8 +230,8 @@ fn measured(kind: StepKind) -> Vec<StepKind> {
 }
 
 /// Work of a `run` event: whole loops of the calibrated length, counted per second.
-fn work(time: Nanos, ns_per_loop: Option<u64>) -> Nanos {
-    let Some(each) = ns_per_loop else { return time };
+fn work(time: Nanos, calibration: Calibration) -> Nanos {
+    let Calibration::NsPerLoop(each) = calibration else { return time };
     let second = 1_000_000 * USEC;
     let whole = |time: Nanos| time / each * each;
     time / second * whole(second) + whole(time % second)
