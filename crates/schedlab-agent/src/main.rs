@@ -134,7 +134,7 @@ fn run(options: &Run) -> Result<()> {
         Some(Driver::Program) => DriverChoice::Program,
         Some(Driver::Agent) => DriverChoice::Agent,
     };
-    let real = program::choose(scenario.programs(), &spec.workloads, choice)?;
+    let real = program::choose(scenario.programs(), &spec.workloads, spec.duration, choice)?;
     let mut json = schedlab_agent::run(&spec, real, &settings)?;
     json["variant"] = options.variant.as_str().into();
     write(&json, options.out.as_deref())

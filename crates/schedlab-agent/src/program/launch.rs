@@ -12,6 +12,7 @@ use rustix::event::{poll, PollFd, PollFlags};
 use rustix::process::{kill_process, pidfd_open, Pid, PidfdFlags, Signal};
 use schedlab_model::{Nanos, SEC};
 
+use super::netperf::Server;
 use super::RealProgram;
 use crate::clock;
 use crate::shared_state::{Failure, SharedState};
@@ -36,16 +37,25 @@ pub struct Pass {
 /// Runs the program of task `id` until it has ended or the run is over.
 pub fn run_program(shared: &SharedState, id: u32, real: &RealProgram, duration: Nanos) {
     let deadline = shared.control.begin.load(Relaxed) + duration;
+    let failed = |error: std::io::Error| {
+        shared.fail(id, 0, Failure::Program, error.raw_os_error().unwrap_or(libc::ENOENT));
+    };
+    let _server = match real.server.as_ref().map(Server::start).transpose() {
+        Ok(server) => server,
+        Err(error) => return failed(error),
+    };
     loop {
         let begin = shared.time();
         let from = real.output.each_ref().map(length);
-        let mut child = match start(real) {
-            Ok(child) => child,
-            Err(error) => return shared.fail(id, 0, Failure::Program, error.raw_os_error().unwrap_or(libc::ENOENT)),
+        let children: std::io::Result<Vec<Child>> = (0..real.copies).map(|_| start(real)).collect();
+        let mut children = match children {
+            Ok(children) => children,
+            Err(error) => return failed(error),
         };
-        let ended = wait(&mut child, deadline, real.interrupt);
+        let ended: Option<Vec<i32>> = children.iter_mut().map(|child| wait(child, deadline, real.interrupt)).collect();
         let end = shared.time();
-        let Some(status) = ended else { return };
+        let Some(statuses) = ended else { return };
+        let status = statuses.into_iter().find(|status| *status != 0).unwrap_or(0);
         let to = real.output.each_ref().map(length);
         let line = format!("{begin} {end} {status} {} {} {} {}\n", from[0], to[0], from[1], to[1]);
         if append(&real.passes, &line).is_err() {

@@ -5,6 +5,7 @@
 //! ends by itself is sent SIGINT at the end of the run and then prints its results.
 
 pub(crate) mod launch;
+pub(crate) mod netperf;
 mod parse;
 pub(crate) mod rt_app;
 
@@ -13,6 +14,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use rustix::fs::{memfd_create, MemfdFlags};
+use schedlab_model::Nanos;
 use schedlab_scenario::Program;
 use schedlab_workload::catalogue::{self, OptionKind, OptionValue, Preset, TimeUnit};
 use schedlab_workload::Workload;
@@ -30,8 +32,12 @@ struct ProgramCall {
     subcommand: &'static [&'static str],
     /// Arguments after the options: the subcommand of sysbench, and the choices of a program that its model fixes.
     after: &'static [&'static str],
+    /// The executable of the server that it needs.
+    server: Option<&'static str>,
     /// Whether the program refuses to run as root.
     not_as_root: bool,
+    /// The option that prints its version.
+    version: &'static str,
     /// The first version that is this program, and the first that is another one under the same name.
     versions: [Option<(u32, u32)>; 2],
     /// Whether the program prints its results when it is interrupted.
@@ -40,7 +46,7 @@ struct ProgramCall {
     package: &'static str,
 }
 
-const PROGRAM_CALLS: [ProgramCall; 31] = [
+const PROGRAM_CALLS: [ProgramCall; 33] = [
     call("hackbench", "hackbench", &[], false, "rt-tests"),
     call("perf-messaging", "perf", &["bench", "sched", "messaging"], false, "linux-perf"),
     ProgramCall { versions: [None, Some((6, 15))], ..PIPE },
@@ -79,6 +85,8 @@ const PROGRAM_CALLS: [ProgramCall; 31] = [
         after: &["--memory-total-size=0", "run"],
         ..call("sysbench-memory", "sysbench", &["memory"], false, "sysbench")
     },
+    NETPERF,
+    ProgramCall { id: "netperf-udp-rr", ..NETPERF },
     call("rt-app", "rt-app", &[], true, "rt-app"),
     call("schbench", "schbench", &[], false, ""),
     call("schbench-1.0", "schbench", &[], false, ""),
@@ -86,6 +94,12 @@ const PROGRAM_CALLS: [ProgramCall; 31] = [
 
 /// Both sides of it write before they read from perf 6.15 on.
 const PIPE: ProgramCall = call("perf-pipe", "perf", &["bench", "sched", "pipe"], false, "linux-perf");
+
+const NETPERF: ProgramCall = ProgramCall {
+    server: Some("netserver"),
+    version: "-V",
+    ..call("netperf-tcp-rr", "netperf", &[], false, "netperf (of the component non-free)")
+};
 
 const fn call(
     id: &'static str,
@@ -99,7 +113,9 @@ const fn call(
         executable,
         subcommand,
         after: &[],
+        server: None,
         not_as_root: false,
+        version: "--version",
         versions: [None; 2],
         interruptible,
         package,
@@ -150,20 +166,30 @@ pub struct RealProgram {
     pub passes: OwnedFd,
     /// The logs of rt-app.
     pub logs: Option<rt_app::Logs>,
+    /// How many of it run at a time.
+    pub copies: u32,
+    /// The server that runs beside it.
+    pub server: Option<netperf::Server>,
 }
 
-/// Selects the programs for the workloads of a scenario; `None` where the agent runs the tasks itself.
+/// Selects the programs for the workloads of a scenario, which runs for `duration`; `None` where the agent runs the tasks itself.
 pub fn choose(
     programs: &[Option<Program>],
     workloads: &[Workload],
+    duration: Nanos,
     choice: DriverChoice,
 ) -> Result<Vec<Option<RealProgram>>> {
     let one = |(program, workload): (&Option<Program>, &Workload)| {
         let Some(program) = program.as_ref().filter(|_| choice != DriverChoice::Agent) else { return Ok(None) };
         let Some(call) = PROGRAM_CALLS.iter().find(|call| call.id == program.id) else { return Ok(None) };
-        let Some(path) = find(call) else {
+        let (path, server) = (find(call.executable), call.server.and_then(find));
+        let Some(path) = path.filter(|_| server.is_some() || call.server.is_none()) else {
             return if choice == DriverChoice::Program { Err(missing(call)) } else { Ok(None) };
         };
+        if let Some(what) = netperf::refusal(program) {
+            let error = || AgentError::input(format!("{}: {what}", call.id), "leave it out, or driver = \"agent\"");
+            return if choice == DriverChoice::Program { Err(error()) } else { Ok(None) };
+        }
         if call.not_as_root && rustix::process::geteuid().is_root() {
             return if choice == DriverChoice::Program { Err(refuses_root(call)) } else { Ok(None) };
         }
@@ -174,7 +200,7 @@ pub fn choose(
         if let Some(what) = rt_app::too_new(program, &version) {
             return if choice == DriverChoice::Program { Err(rt_app::refusal(what)) } else { Ok(None) };
         }
-        prepare(call, path, version, program, workload).map(Some)
+        prepare(call, (path, server), version, program, workload, duration).map(Some)
     };
     programs.iter().zip(workloads).map(one).collect()
 }
@@ -182,25 +208,26 @@ pub fn choose(
 /// The executables of a workload, installed or not.
 #[must_use]
 pub fn executables(program: &Program) -> Vec<&'static str> {
-    PROGRAM_CALLS.iter().filter(|call| call.id == program.id).map(|call| call.executable).collect()
+    let calls = PROGRAM_CALLS.iter().filter(|call| call.id == program.id);
+    calls.flat_map(|call| std::iter::once(call.executable).chain(call.server)).collect()
 }
 
 /// Every executable of the catalogue, with its path if it is installed.
 #[must_use]
 pub fn installed() -> Vec<(&'static str, Option<PathBuf>)> {
-    let mut known: Vec<_> = PROGRAM_CALLS.iter().map(|call| (call.executable, find(call))).collect();
+    let mut known: Vec<_> = PROGRAM_CALLS.iter().map(|call| (call.executable, find(call.executable))).collect();
     known.dedup();
     known
 }
 
 /// The path of an executable, from a variable such as `SCHEDLAB_SCHBENCH` or from PATH.
-fn find(call: &ProgramCall) -> Option<PathBuf> {
-    let variable = format!("SCHEDLAB_{}", call.executable.to_uppercase().replace('-', "_"));
+fn find(executable: &str) -> Option<PathBuf> {
+    let variable = format!("SCHEDLAB_{}", executable.to_uppercase().replace('-', "_"));
     if let Some(path) = std::env::var_os(variable) {
         return Some(PathBuf::from(path)).filter(|path| path.is_file());
     }
     let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|dir| dir.join(call.executable)).find(|path| path.is_file())
+    std::env::split_paths(&path).map(|dir| dir.join(executable)).find(|path| path.is_file())
 }
 
 fn missing(call: &ProgramCall) -> AgentError {
@@ -208,7 +235,9 @@ fn missing(call: &ProgramCall) -> AgentError {
         "" => format!("build it and set SCHEDLAB_{}=PATH", call.executable.to_uppercase()),
         package => format!("apt-get install {package}"),
     };
-    AgentError::cannot(format!("{} is not installed", call.executable), hint)
+    let executables = std::iter::once(call.executable).chain(call.server);
+    let missing: Vec<&str> = executables.filter(|executable| find(executable).is_none()).collect();
+    AgentError::cannot(format!("{} is not installed", missing.join(" and ")), hint)
 }
 
 fn refuses_root(call: &ProgramCall) -> AgentError {
@@ -241,10 +270,11 @@ fn other_version(call: &ProgramCall, version: &str) -> AgentError {
 
 fn prepare(
     call: &ProgramCall,
-    path: PathBuf,
+    (path, server): (PathBuf, Option<PathBuf>),
     version: String,
     program: &Program,
     workload: &Workload,
+    duration: Nanos,
 ) -> Result<RealProgram> {
     let memory = |name: &str| memfd_create(name, MemfdFlags::CLOEXEC).map_err(errno("memfd"));
     let path = path.to_string_lossy().into_owned();
@@ -254,7 +284,11 @@ fn prepare(
         // An option of `perf bench`, before the name of the collection.
         argv.splice(2..2, ["--repeat".to_owned(), runs]);
     }
-    argv.extend(arguments(program)?);
+    let server = server.map(|server| netperf::Server::prepare(&server)).transpose()?;
+    argv.extend(match &server {
+        Some(server) => netperf::arguments(program, server, duration)?,
+        None => arguments(program)?,
+    });
     argv.extend(call.after.iter().map(ToString::to_string));
     let logs = program.task_set.as_ref().map(|task_set| rt_app::Logs::prepare(&path, task_set)).transpose()?;
     argv.extend(logs.as_ref().map(rt_app::Logs::file));
@@ -268,6 +302,8 @@ fn prepare(
         output: [memory("stdout")?, memory("stderr")?],
         passes: memory("passes")?,
         logs,
+        copies: if server.is_some() { netperf::clients(program) } else { 1 },
+        server,
     })
 }
 
@@ -345,7 +381,7 @@ fn version(call: &ProgramCall, path: &str) -> String {
         let word = text.split(|c: char| c.is_whitespace() || c == ',').find(is_version)?;
         Some(format!("{} {word}", call.executable))
     };
-    said("--version").unwrap_or_else(|| format!("{}, unknown version", call.executable))
+    said(call.version).unwrap_or_else(|| format!("{}, unknown version", call.executable))
 }
 
 #[cfg(test)]
