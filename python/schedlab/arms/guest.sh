@@ -26,6 +26,8 @@ fail() { say "failed: $*"; poweroff -f; sleep 60; }
 
 say setting up
 ip link set lo up 2>/dev/null
+# An address beside 127.0.0.1, without which getaddrinfo(AI_ADDRCONFIG) has no answer, not even for 127.0.0.1.
+ip addr add 192.0.2.1/32 dev lo 2>/dev/null
 while read -r file value; do
 	[ -n "$file" ] || continue
 	[ -e "$file" ] || fail "this kernel has no $file"

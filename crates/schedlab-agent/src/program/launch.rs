@@ -21,6 +21,9 @@ use crate::shared_state::{Failure, SharedState};
 /// run, and emulated CPUs are slow.
 pub const GRACE: Nanos = 60 * SEC;
 
+/// Added to the number of the signal that ended a program; exit codes are smaller.
+const SIGNALLED: u64 = 256;
+
 /// One run of the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pass {
@@ -83,14 +86,14 @@ fn start(real: &RealProgram) -> std::io::Result<Child> {
         .spawn()
 }
 
-/// Waits for the exit code, 128 plus the number for a signal. `None` if the run was over first and the program does not print
+/// Waits for the exit code, [`SIGNALLED`] plus the number for a signal. `None` if the run was over first and the program does not print
 /// its results when it is interrupted.
 fn wait(child: &mut Child, deadline: Nanos, interrupt: bool) -> Option<i32> {
     use std::os::unix::process::ExitStatusExt;
     let pid = Pid::from_child(child);
     let code = |child: &mut Child| {
         let status = child.wait().ok()?;
-        status.code().or_else(|| status.signal().map(|signal| 128 + signal))
+        status.code().or_else(|| status.signal().map(|signal| SIGNALLED as i32 + signal))
     };
     let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return code(child) };
     if ends_before(&handle, deadline) {
@@ -102,7 +105,8 @@ fn wait(child: &mut Child, deadline: Nanos, interrupt: bool) -> Option<i32> {
     // Fails if the program has just ended.
     let _ = kill_process(pid, Signal::INT);
     // An interrupted program has printed its results, whatever its exit code, unless it was killed.
-    ends_before(&handle, deadline + GRACE).then(|| code(child).filter(|code| *code == 128 + libc::SIGKILL).unwrap_or(0))
+    ends_before(&handle, deadline + GRACE)
+        .then(|| code(child).filter(|code| *code == SIGNALLED as i32 + libc::SIGKILL).unwrap_or(0))
 }
 
 fn ends_before(handle: &OwnedFd, deadline: Nanos) -> bool {
@@ -145,7 +149,7 @@ pub fn passes(real: &RealProgram) -> std::io::Result<Vec<Pass>> {
         let [begin, end, status, out_from, out_to, err_from, err_to] = fields[..] else { return None };
         let failed = match status {
             0 => String::new(),
-            128.. => format!("killed by signal {}", status - 128),
+            SIGNALLED.. => format!("killed by signal {}", status - SIGNALLED),
             code => format!("exit code {code}"),
         };
         let output = [part(&output[0], out_from, out_to), part(&output[1], err_from, err_to)];
