@@ -750,6 +750,36 @@ fn real_programs_report_the_metrics_of_their_models() {
     assert!(simulated.iter().all(|name| names.contains_key(name)));
 }
 
+/// rt-app runs its own file, and the rows of its logs are the samples that the file describes.
+#[test]
+fn rt_app_runs_its_file() {
+    if !defaults_permitted("rt-app runs its file") {
+        return;
+    }
+    let tasks = r#"{ "tasks" : {
+        "tick" : { "loop" : 1, "phases" : { "p" : { "loop" : 20, "run" : 200, "timer" : { "ref" : "unique", "period" : 5000 } } } },
+        "twice" : { "loop" : 8, "run" : 100, "sleep" : 1000, "run" : 100 } },
+        "global" : { "calibration" : 20, "logdir" : "./" } }"#;
+    std::fs::write(Path::new(env!("CARGO_TARGET_TMPDIR")).join("rt-app-ticks.json"), tasks).unwrap();
+    let (path, scenario) = scenario("rt-app", "[[workload]]\nname = \"w\"\nrt-app = \"rt-app-ticks.json\"\n");
+    let (code, stdout, stderr) = agent(&["run", path.to_str().unwrap(), "--variant", "v", "--driver", "program"]);
+    if code == Some(4) && stderr.contains("is not installed") {
+        writeln!(std::io::stdout(), "skipped: rt-app: {}", stderr.lines().next().unwrap_or("")).unwrap();
+        return;
+    }
+    assert_eq!(code, Some(0), "{stderr}");
+    let json: Json = serde_json::from_str(&stdout).unwrap();
+    assert!(json["drivers"]["w"].as_str().unwrap().starts_with("program rt-app"), "{json}");
+    let metric = |name: &str| &json["metrics"][format!("w.{name}")];
+    for (name, count) in [("period", 28.0), ("tick.run", 20.0), ("tick.slack", 20.0), ("twice.period", 8.0)] {
+        assert_eq!(*metric(&format!("{name}.count")), count, "{name}");
+    }
+    // The log adds up the two of a pass.
+    assert!(metric("twice.run.count").is_null() && metric("run.count").is_null(), "{json}");
+    let simulated: Vec<String> = simulated(&scenario).metrics.into_iter().map(|(name, _)| name).collect();
+    assert!(simulated.iter().all(|name| json["metrics"].as_object().unwrap().contains_key(name)));
+}
+
 /// `perf bench futex` and sysbench run as the real programs and report what they print.
 #[test]
 fn perf_bench_futex_and_sysbench_run_as_the_real_programs() {
