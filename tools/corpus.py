@@ -70,6 +70,12 @@ SESSIONS = {
     "hackbench-autogroup": f"setsid timeout 3 {HOG} & setsid hackbench -g {{cpus}} -l 40 & hackbench -g 1 -l 20; wait",
 }
 """Each session a group of its own, beside tasks of no session."""
+CACHES = {
+    # Threads of one process, fewer than the CPUs of a cache, beside processes of one thread.
+    "threads": f"timeout 4 {HOG} & timeout 4 {HOG} & hackbench -T -g 1 -f 2 -l 4000 "
+    "& stress-ng --nanosleep 2 -t 3; wait",
+}
+"""Recorded on one node with two caches, one of which is preferred for each process (7.2)."""
 
 CHAOS = Path(__file__).with_name("chaos.c")
 VIDEO = "/usr/share/doc/rt-app/examples/video-short.json"
@@ -112,7 +118,7 @@ def if_named(kernels: tuple[str, ...]) -> list[Trace]:
     seeds = [Trace(k, cpus, f"{SEEDED}{seed}") for k in kernels for cpus in (1, 2, 4) for seed in SEED_NUMBERS]
     return [
         *seeds,
-        *(Trace(k, 8, load) for k in kernels for load in ("mix", "batch-wake")),
+        *(Trace(k, 8, load) for k in kernels for load in ("mix", "batch-wake", *CACHES)),
         *(Trace(k, 16, "mix-twice") for k in kernels),
     ]
 
@@ -172,8 +178,8 @@ def make(trace: Trace, engine: Engine, kernel: str) -> None:
             trace.cpus,
             time_limit_s=400,
             records=RECORDS,
-            smp=ARRANGEMENTS.get(trace.cpus),
-            nodes=NODES if trace.cpus in ARRANGEMENTS else 1,
+            smp=arrangement(trace),
+            nodes=NODES if trace.cpus in ARRANGEMENTS and trace.workload not in CACHES else 1,
             emulation=emulation(trace),
             append=TSC if emulation(trace) == "turns" else "",
             autogroup=trace.workload in SESSIONS,
@@ -203,6 +209,13 @@ def emulation(trace: Trace) -> str | None:
     return "turns" if trace.kernel.startswith(("5.", "6.1.")) else "counted"
 
 
+def arrangement(trace: Trace) -> str | None:
+    """How the CPUs of the guest are arranged."""
+    if trace.workload in CACHES:
+        return f"sockets=2,cores={trace.cpus // 2},threads=1"
+    return ARRANGEMENTS.get(trace.cpus)
+
+
 TSC = "tsc=reliable"
 """Time stamps are not compared while CPUs start, where a CPU that waits for its turn seems to be late."""
 
@@ -211,7 +224,7 @@ def workload(trace: Trace) -> str:
     """The shell line that a trace records."""
     if trace.workload.startswith(SEEDED):
         return chaos.workload(int(trace.workload.removeprefix(SEEDED)), trace.cpus)
-    return (WORKLOADS | SESSIONS)[trace.workload].format(cpus=trace.cpus)
+    return (WORKLOADS | SESSIONS | CACHES)[trace.workload].format(cpus=trace.cpus)
 
 
 def shorten(whole: Path, target: Path, records: int, engine: Engine) -> int:

@@ -239,6 +239,12 @@ pub trait SchedClass {
         false
     }
 
+    /// `task_cache_work` of the task that runs on the CPU, about to return to user mode.
+    fn task_cache_work(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, now: Nanos) {}
+
+    /// The scheduling domains were built anew for the CPUs that are active now.
+    fn domains_rebuilt(&mut self, core: &mut Core) {}
+
     /// `active_load_balance_cpu_stop`: the stopper of `cpu` pushes a task to `dest`.
     fn active_load_balance_cpu_stop(&mut self, core: &mut Core, cpu: CpuId, dest: CpuId, now: Nanos) -> Moves {
         Moves::default()

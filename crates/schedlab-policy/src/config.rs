@@ -50,6 +50,7 @@ impl KernelConfig {
             normalized,
         };
         config.update_sysctl();
+        config.knobs.llc_epoch_period = u64::from(config.hz / 100);
         config
     }
 

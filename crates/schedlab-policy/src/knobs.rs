@@ -173,6 +173,40 @@ knobs! {
     default Some(950_000);
     left_out(from "6.12" because "the fair class's deadline server limits real-time tasks, not this");
 
+    /// 1: the threads of a process are brought together under one last-level cache
+    LlcEnabled llc_enabled "llc_balancing/enabled" at "sched/llc_balancing/enabled" counts Number scaled false
+    takes (0, 1), before 5.13 (0, 1),
+    default ABSENT, from "7.2" unverified "read in 7.2.13" => Some(1);
+
+    /// how many running threads of a process fit a cache, in its CPUs: 0 none, 100 any number
+    LlcAggrTolerance llc_aggr_tolerance "llc_balancing/aggr_tolerance" at "sched/llc_balancing/aggr_tolerance"
+    counts Number scaled false
+    takes U32, before 5.13 U32,
+    default ABSENT, from "7.2" unverified "read in 7.2.13" => Some(1);
+
+    /// jiffies after which the run time of a process counts half; the kernel's default is HZ / 100
+    LlcEpochPeriod llc_epoch_period "llc_balancing/epoch_period" at "sched/llc_balancing/epoch_period"
+    counts Number scaled false
+    takes U32, before 5.13 U32,
+    default ABSENT, from "7.2" unverified "read in 7.2.13" => Some(2);
+
+    /// epochs after which a process whose threads were not ticked prefers no cache
+    LlcEpochAffinityTimeout llc_epoch_affinity_timeout "llc_balancing/epoch_affinity_timeout"
+    at "sched/llc_balancing/epoch_affinity_timeout" counts Number scaled false
+    takes U32, before 5.13 U32,
+    default ABSENT, from "7.2" unverified "read in 7.2.13" => Some(5);
+
+    /// percent of its capacity from which on a cache is busy, with one thread per core half as much again
+    LlcOveraggrPct llc_overaggr_pct "llc_balancing/overaggr_pct" at "sched/llc_balancing/overaggr_pct"
+    counts Number scaled false
+    takes U32, before 5.13 U32,
+    default ABSENT, from "7.2" unverified "read in 7.2.13" => Some(50);
+
+    /// percent by which a busy cache may be used more than the other
+    LlcImbPct llc_imb_pct "llc_balancing/imb_pct" at "sched/llc_balancing/imb_pct" counts Number scaled false
+    takes U32, before 5.13 U32,
+    default ABSENT, from "7.2" unverified "read in 7.2.13" => Some(20);
+
     /// us of its group's quota that a CPU takes at once
     CfsBandwidthSlice cfs_bandwidth_slice_us "cfs_bandwidth_slice_us" at "kernel.sched_cfs_bandwidth_slice_us"
     counts Number scaled false
@@ -194,7 +228,8 @@ impl Knob {
         let short = short.strip_prefix("kernel.").unwrap_or(short);
         let short = short.strip_prefix("sched_").unwrap_or(short);
         let bare = |name: &'static str| name.strip_suffix("_ns").unwrap_or(name);
-        KNOBS.iter().find(|info| info.name == short || bare(info.name) == short)
+        let in_folder = |info: &KnobInfo| info.name.contains('/') && (name == info.name || name == info.path);
+        KNOBS.iter().find(|info| info.name == short || bare(info.name) == short || in_folder(info))
     }
 }
 
@@ -243,6 +278,10 @@ mod tests {
             assert_eq!(Knob::find(name).map(|i| i.knob), Some(Knob::BaseSlice), "{name}");
         }
         assert_eq!(Knob::find("kernel.sched_latency_ns").map(|i| i.knob), Some(Knob::Latency));
+        for name in ["llc_balancing/enabled", "sched/llc_balancing/enabled"] {
+            assert_eq!(Knob::find(name).map(|i| i.knob), Some(Knob::LlcEnabled), "{name}");
+        }
+        assert!(Knob::find("enabled").is_none());
         assert!(Knob::find("").is_none() && Knob::find("slice").is_none());
     }
 }

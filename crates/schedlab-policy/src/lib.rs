@@ -51,6 +51,7 @@ mod queue_view;
 pub mod rt;
 mod run_times;
 mod sched;
+mod sched_cache;
 mod select;
 mod version;
 pub mod weight;

@@ -67,6 +67,7 @@ impl Sched {
         if let Some(capacities) = topology.capacities() {
             topology.all().iter().for_each(|cpu| fair.set_cpu_scale(cpu, capacities.of(cpu), FULL_CAPACITY, 0));
         }
+        fair.init_sched_cache(&topology);
         let classes = Classes { dl, rt, fair, idle: Idle::default() };
         Sched::with_classes(classes, &config, topology)
     }

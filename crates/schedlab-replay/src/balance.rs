@@ -89,6 +89,7 @@ impl Balances {
             model.tally.inputs.take(InputKind::GroupMarks);
         }
         let answer = kernel.sched_balance_rq(&model.fair, &asked, &model.pids);
+        model.fair.set_llc_stats(&answer.llc_stats);
         if let Some(src) = pass.src.filter(|_| pass.loads) {
             model.fair.update_cfs_rq_h_load(src, pass.jiffies);
         }

@@ -129,6 +129,9 @@ fn balances(report: &BalanceReport, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     report.kinds.iter().try_for_each(|part| line(f, &format!("  {}", part.name), &part.score))?;
     line(f, "  same source", &report.source)?;
     line(f, "  task loads", &report.task_loads)?;
+    if report.preferences.decisions > 0 {
+        line(f, "  preferred caches", &report.preferences)?;
+    }
     line(f, "  one task from the busiest CPU", &report.baselines.most_tasks)?;
     line(f, "  never", &report.baselines.never)?;
     for part in &report.unjudged {

@@ -52,6 +52,10 @@ pub enum InputKind {
     GroupMarks,
     /// Load and utilisation of a task that a pass considered.
     TaskAverages,
+    /// The process of a task that is charged, and the caches that both prefer.
+    Process,
+    /// A call of `task_cache_work`.
+    CacheWork,
     /// Load, runnable and utilisation of a CPU's queue, where a probe shows each change.
     CpuAverages,
     /// The limit of an idle CPU search and the hint about idle cores (`sched_domain_shared`).
@@ -97,7 +101,7 @@ pub enum InputGroup {
 use InputKind as K;
 
 /// Every kind with its words, in the order of reports.
-const KINDS: [(InputKind, InputGroup, &str); 36] = [
+const KINDS: [(InputKind, InputGroup, &str); 38] = [
     (K::RunTime, InputGroup::Operation, "run times"),
     (K::Clock, InputGroup::Operation, "runqueue clocks"),
     (K::Tick, InputGroup::Operation, "timer interrupts"),
@@ -120,6 +124,8 @@ const KINDS: [(InputKind, InputGroup, &str); 36] = [
     (K::CpusAllowed, InputGroup::Operation, "CPUs allowed to tasks that a pass considered"),
     (K::GroupMarks, InputGroup::Operation, "marks of groups that affinity kept from being balanced"),
     (K::TaskAverages, InputGroup::Operation, "averages of tasks that a pass considered"),
+    (K::Process, InputGroup::Operation, "processes of charged tasks, with the caches that they prefer"),
+    (K::CacheWork, InputGroup::Operation, "examinations of the caches in which a process runs"),
     (K::CpuAverages, InputGroup::Operation, "CPUs' averages, as probes show each change"),
     (K::SearchLimit, InputGroup::Operation, "limits of the idle CPU search"),
     (K::TaskState, InputGroup::State, "tasks"),
@@ -199,6 +205,8 @@ fn kind_of(operation: &Operation) -> Option<InputKind> {
         Operation::CpusAllowed { .. } => Some(K::CpusAllowed),
         Operation::GroupMarks { .. } => Some(K::GroupMarks),
         Operation::TaskAverages { .. } => Some(K::TaskAverages),
+        Operation::Process { .. } => Some(K::Process),
+        Operation::TaskCacheWork { .. } => Some(K::CacheWork),
         Operation::CpuAverages { .. } => Some(K::CpuAverages),
         Operation::SetAffinity { .. }
         | Operation::SetScheduler { .. }

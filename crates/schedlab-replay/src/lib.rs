@@ -118,8 +118,10 @@ pub fn replay_rows(
             let Settings { config, refused } = settings(&header, version);
             let tally = Tally { from, limit: options.disagreements, ..Tally::default() };
             let machine = Machine::of(&header, config.nr_cpus);
+            let topology = Arc::new(machine.topology.clone());
             let placements = Placements::new(&config, machine, window.start(), options.warm_up, options.disagreements);
-            let model = Model::new(config, Tally::default(), groups.clone(), window.shows_state());
+            let mut model = Model::new(config, Tally::default(), groups.clone(), window.shows_state());
+            model.set_topology(topology);
             let balances = Balances::new(window.start(), options.warm_up, options.disagreements);
             (Row::new(model, tally, placements, balances), refused)
         })
@@ -179,8 +181,9 @@ fn finish(
     };
     let version = row.model().fair.config.version;
     let version = version.name;
-    let (placements, balances) = (row.placements.report(), row.balances.report());
+    let (placements, mut balances) = (row.placements.report(), row.balances.report());
     let mut tally = row.tally;
+    balances.preferences = Score::of(tally.preferences);
     for queued in tally.disagreements.iter_mut().flat_map(|disagreement| &mut disagreement.queue) {
         window.name(queued.pid).clone_into(&mut queued.name);
     }

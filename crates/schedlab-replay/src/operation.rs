@@ -1,7 +1,7 @@
 //! What the kernel did, as the trace shows it. A model is given these records and nothing else.
 
 use schedlab_model::{CpuId, CpuMask, Nanos, Pid};
-use schedlab_policy::fair::CpuAverages;
+use schedlab_policy::fair::{CpuAverages, ProcessShown};
 use schedlab_policy::{CpuIdle, FairPolicy, WakeKind};
 
 use crate::trace::{Address, CfsRqLoad, Marks, MarksAbove, Probe, SelectState, TaskAverages};
@@ -77,6 +77,10 @@ pub enum Operation {
     Release { pid: Pid },
     /// The kernel's state of a task; at a charge, the state after it if `charged`.
     Probe { probe: Probe, charged: bool },
+    /// What the charge before showed of the task's process.
+    Process { pid: Pid, shown: ProcessShown },
+    /// `task_cache_work` of the running task.
+    TaskCacheWork { cpu: CpuId, pid: Pid },
     /// `select_task_rq_fair`, and the CPU that it returned.
     SelectTaskRq(Select),
     /// The CPUs that a task may use.

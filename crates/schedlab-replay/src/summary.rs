@@ -124,6 +124,7 @@ impl Balances {
             kinds: parts("balance", &tally.kinds),
             quiet: tally.quiet,
             task_loads: Score::of(tally.task_loads),
+            preferences: Score::default(),
             baselines: BalanceBaselines { most_tasks: Score::of(tally.most_tasks), never: Score::of(tally.never) },
             unjudged: unjudged(&tally.unjudged),
             in_warm_up: tally.warm_up,

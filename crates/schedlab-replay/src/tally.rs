@@ -110,6 +110,8 @@ pub struct Tally {
     pub states: BTreeMap<Field, Count>,
     pub shown: Count,
     pub state_misses: Vec<StateMiss>,
+    /// The caches that charged tasks and their processes prefer.
+    pub preferences: Count,
     pub desyncs: u64,
     pub inputs: Inputs,
     pub disagreements: Vec<Disagreement>,

@@ -89,7 +89,17 @@ count=$(first_known "p->se.cfs_rq" nr_queued nr_running)
 flat=
 known "p->se.h_load.weight:u64" && flat=yes && count=h_nr_queued
 
-define "t:e/rt sched_stat_runtime $(task '' tsk) $(queue tsk) $(clock tsk)"
+# Where several last-level caches may attract processes (7.2 and later): the address space of the task that is charged (mm), the number of
+# its threads (nt), the cache that the task prefers before this charge is counted (pl), and the CPU by which its process prefers it (gc).
+# task_cache_work decides that (cw).
+caches=$(cat /sys/devices/system/cpu/cpu[0-9]*/cache/index3/shared_cpu_list 2>/dev/null | sort -u | wc -l)
+process=
+[ "$caches" -gt 1 ] && known "p->preferred_llc:s32" && {
+	process="mm=tsk->mm:x64 nt=tsk->signal->nr_threads:s32 pl=tsk->preferred_llc:s32 gc=tsk->sched_cache_grp->cpu:s32$ticks"
+	define "p:e/cw task_cache_work"
+}
+
+define "t:e/rt sched_stat_runtime $(task '' tsk) $(queue tsk) $(clock tsk) $process"
 define "t:e/wk sched_wakeup $(task '' p) $(queue p) $(clock p) $(group p)"
 define "t:e/wn sched_wakeup_new $(task '' p) $(queue p) $(clock p) $(group p)"
 define "t:e/wg sched_waking $(task '' p) $(queue p)"

@@ -12,7 +12,7 @@ mod fits;
 mod misfit;
 mod select_idle_capacity;
 
-pub(crate) use fits::capacity_greater;
+pub(crate) use fits::{capacity_greater, fits_capacity};
 
 use schedlab_model::{CpuId, Topology};
 

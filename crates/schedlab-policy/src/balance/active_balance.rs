@@ -4,8 +4,10 @@
 //! If a periodic or newidle pass counts its imbalance in tasks (up to 5.11: in any unit), has moved none, and its domain has
 //! failed more than cache_nice_tries + 2 times, the stopper of the busiest CPU has to push one task to the pulling CPU.
 //! The stopper is not a task in this model: the pass requests a reschedule of that CPU, and the push happens before its
-//! pick. A pass also requests the push immediately if a single task runs on a CPU whose capacity the real-time class uses,
-//! or if it found a task too big for its CPU. Not modelled: active balancing for asymmetric packing.
+//! pick. A pass also requests the push immediately if it looked for a task that prefers the cache of its
+//! CPU (7.2 and later; only such a task is pushed then), if a single task runs on a CPU whose capacity the real-time class uses,
+//! or if it found a task too big for its CPU. From 7.2 on nothing is pushed away from a cache that every task there prefers
+//! ([`crate::sched_cache`]). Not modelled: active balancing for asymmetric packing.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
@@ -31,15 +33,21 @@ impl FairClass<'_> {
     /// `active_load_balance_cpu_stop`: pushes one task to the CPU that requested it. The running task has been put.
     pub fn active_load_balance_cpu_stop(&mut self, src: CpuId, dst: CpuId, now: Nanos) -> Moves {
         let mut moves = Moves::default();
+        let for_llc = std::mem::take(&mut self.core.rqs[src.index()].push_llc);
         let Some(level) = self.core.domains.common_level(dst, src) else { return moves };
-        let movable = |task: &TaskId| self.core.tasks[task.index()].allows(dst);
-        let Some(task) = self.fair.cfs_tasks(src).find(movable) else { return moves };
+        let Some(task) = self.fair.cfs_tasks(src).find(|task| self.may_push(*task, dst, for_llc)) else { return moves };
         let idle = CpuIdle::Idle;
         let env = Env { migrate: Migrate::Task, imbalance: 1, ..Env::new(dst, level, idle, now) };
         self.detach_task(&env, src, task, &mut moves);
         self.attach_tasks(&env, 0, &mut moves);
         self.core.domains.state_mut(dst, level).nr_balance_failed = 0;
         moves
+    }
+
+    /// The part of `can_migrate_task` that is left of it in active balancing. `for_llc`: LBF_ACTIVE_LB_LLC.
+    fn may_push(&self, task: TaskId, dst: CpuId, for_llc: bool) -> bool {
+        let wrong_dst = for_llc && !self.fair.sched_cache().is_some_and(|cache| cache.prefers_llc_of(task, dst));
+        self.core.tasks[task.index()].allows(dst) && !wrong_dst
     }
 
     /// After a pass that moved nothing: requests a push from `src` if active balancing is needed.
@@ -54,7 +62,7 @@ impl FairClass<'_> {
         if rq.push_cpu.is_some() {
             return Push::Pending;
         }
-        rq.push_cpu = Some(env.this);
+        (rq.push_cpu, rq.push_llc) = (Some(env.this), env.migrate == Migrate::LlcTask);
         moves.ask(src, Resched::Full);
         Push::Asked
     }
@@ -69,11 +77,14 @@ impl FairClass<'_> {
 
     /// `need_active_balance`.
     fn need_active_balance(&self, env: &Env, src: CpuId) -> bool {
+        if self.alb_break_llc(env, src) {
+            return false;
+        }
         let failed = self.core.domains.state(env.this, env.level).nr_balance_failed;
         let counts = self.core.rules.pushes_for_anything || env.migrate == Migrate::Task;
         let domain = self.core.domains.at(env.this, env.level);
         counts && failed > domain.cache_nice_tries + 2
             || self.runs_pressed(env, src, domain.imbalance_pct)
-            || env.migrate == Migrate::Misfit
+            || matches!(env.migrate, Migrate::Misfit | Migrate::LlcTask)
     }
 }

@@ -5,8 +5,8 @@
 //! one task behind; a newidle pass moves at most one (CONFIG_PREEMPTION, which every PREEMPT_DYNAMIC kernel sets). A task
 //! stays if affinity forbids the move, if it is running, or if it is cache hot, unless the domain has failed more often
 //! than cache_nice_tries. Cache hot is a task that started to run less than migration_cost ago, is not SCHED_IDLE and
-//! would leave its core (5.10 and later); while the pulling CPU is busy, so is a next or last buddy of its queue. Not
-//! modelled: moving skipped tasks to the other end of the list, throttled groups, NUMA locality.
+//! would leave its core (5.10 and later); while the pulling CPU is busy, so is a next or last buddy of its queue. From 7.2 on
+//! a task also stays for the sake of the cache that its process prefers ([`crate::sched_cache`]). Not modelled: moving skipped tasks to the other end of the list, throttled groups, NUMA locality.
 
 use schedlab_model::{CpuId, TaskId};
 
@@ -16,6 +16,7 @@ use crate::fair::class::FairClass;
 use crate::features::Feature;
 use crate::flags::{Dequeue, Enqueue, WakeFlags};
 use crate::sched::types::Moves;
+use crate::sched_cache::Degrades;
 use crate::version::placement::{DetachLimit, GroupsBy};
 use crate::{FairPolicy, Resched};
 
@@ -31,6 +32,8 @@ enum Stays {
     /// It ran this long ago.
     Hot(i64),
     TooSmall,
+    /// The cache that its process prefers.
+    OnItsCache(Degrades),
     /// It is not too big for its CPU.
     Fits,
     /// This is counted of its size.
@@ -48,6 +51,10 @@ impl Stays {
             Stays::HotBuddy => "it is the next or last buddy of its queue",
             Stays::Hot(_) => "it is cache hot",
             Stays::TooSmall => "its load is below 16",
+            Stays::OnItsCache(Degrades::WrongDst) => "it does not prefer the cache of the pulling CPU",
+            Stays::OnItsCache(Degrades::Preference) => {
+                "the cache that it prefers would be too idle without it or too busy with it"
+            }
             Stays::Fits => "it is not too big for its CPU",
             Stays::TooBig(_) => "it is more than the imbalance",
         }
@@ -114,6 +121,7 @@ impl FairClass<'_> {
     #[cold]
     fn explain_pull(&mut self, env: &Env, src: CpuId, task: TaskId) {
         let rule = match (env.idle, env.migrate) {
+            (_, Migrate::LlcTask) => "it prefers the cache of the pulling CPU",
             (_, Migrate::Misfit) => "it is too big for its CPU, and this one is bigger",
             (CpuIdle::Newly, _) => "newidle balance",
             (CpuIdle::Idle, Migrate::Task) => "an idle CPU balances: fewer tasks here",
@@ -156,7 +164,7 @@ impl FairClass<'_> {
         }
         let failed = self.core.domains.state(env.this, env.level).nr_balance_failed;
         let amount = match env.migrate {
-            Migrate::Task | Migrate::Misfit => 1,
+            Migrate::Task | Migrate::Misfit | Migrate::LlcTask => 1,
             Migrate::Load => {
                 let (jiffies, least) = (self.core.jiffies_shown, self.core.rules.groups_by == GroupsBy::Type);
                 self.fair.task_h_load(task, jiffies).max(u64::from(least))
@@ -166,7 +174,8 @@ impl FairClass<'_> {
         if env.migrate == Migrate::Load && amount < 16 && failed == 0 && self.fair.config.has(Feature::LbMin) {
             return Err(Stays::TooSmall);
         }
-        let counted = if env.migrate == Migrate::Task { 0 } else { self.counted_size(env, amount, failed) };
+        let by_number = matches!(env.migrate, Migrate::Task | Migrate::LlcTask);
+        let counted = if by_number { 0 } else { self.counted_size(env, amount, failed) };
         if counted > env.imbalance {
             return Err(Stays::TooBig(counted));
         }
@@ -187,7 +196,7 @@ impl FairClass<'_> {
     }
 
     /// `can_migrate_task`.
-    fn can_migrate_task(&self, env: &mut Env, src: CpuId, task: TaskId) -> Result<(), Stays> {
+    fn can_migrate_task(&mut self, env: &mut Env, src: CpuId, task: TaskId) -> Result<(), Stays> {
         if self.core.rules.refuses_delayed && env.migrate != Migrate::Load && self.fair.entity(task).sched_delayed {
             return Err(Stays::Delayed);
         }
@@ -219,7 +228,14 @@ impl FairClass<'_> {
         if failed > domain.cache_nice_tries {
             return Ok(());
         }
-        self.task_hot(env, domain.is_smt(), task).map_or(Ok(()), Err)
+        let smt = domain.is_smt();
+        match self.migrate_degrades_llc(env, src, task) {
+            None => self.task_hot(env, smt, task).map_or(Ok(()), Err),
+            Some(degrades) => {
+                env.pinned.llc |= env.migrate != Migrate::LlcTask;
+                Err(Stays::OnItsCache(degrades))
+            }
+        }
     }
 
     /// `task_hot`: why the task is hot, if it is.

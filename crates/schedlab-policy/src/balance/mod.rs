@@ -45,6 +45,8 @@ pub(crate) enum Migrate {
     Task,
     /// One task that is too big for its CPU.
     Misfit,
+    /// One task that prefers the cache of the pulling CPU (7.2 and later).
+    LlcTask,
 }
 
 /// One balancing pass (`struct lb_env`).
@@ -74,6 +76,8 @@ pub(crate) struct Pinned {
     pub all: bool,
     /// Some of them may not (`LBF_SOME_PINNED`).
     pub some: bool,
+    /// A task was kept where it is by the preference of its process for a cache (`LBF_LLC_PINNED`).
+    pub llc: bool,
     /// Another CPU of the destination's group that such a task may use (`LBF_DST_PINNED`, `new_dst_cpu`).
     pub elsewhere: Option<CpuId>,
 }
@@ -86,6 +90,7 @@ impl Migrate {
             Migrate::Util => "migrate_util",
             Migrate::Task => "migrate_task",
             Migrate::Misfit => "migrate_misfit",
+            Migrate::LlcTask => "migrate_llc_task",
         }
     }
 }

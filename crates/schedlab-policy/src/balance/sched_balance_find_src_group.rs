@@ -80,7 +80,9 @@ impl FairClass<'_> {
         for nth in 0..count {
             let is_local = nth == 0;
             let marks = (smt_balance && !is_local, pressed && !is_local, asym && !is_local);
-            let group = self.update_sg_lb_stats(&domain.groups[index], pct, marks, considers);
+            let domain = self.core.domains.at(env.this, env.level);
+            let mut group = self.update_sg_lb_stats(&domain.groups[index], pct, marks, considers);
+            self.update_sg_llc_stats(env, index, &mut group);
             overutilized |= group.overutilized;
             misfits |= asym && group.misfit_load > 0;
             stats.total_load += group.load;
@@ -94,7 +96,7 @@ impl FairClass<'_> {
         }
         let highest = env.level + 1 == self.core.domains.depth(env.this);
         if highest {
-            let overload = domain.overloaded > 0 || misfits;
+            let overload = self.core.domains.at(env.this, env.level).overloaded > 0 || misfits;
             self.core.domains.set_overload(overload);
         }
         if let Some(state) = self.core.asym.as_mut().filter(|_| highest || overutilized) {
@@ -121,6 +123,7 @@ impl FairClass<'_> {
         let last_wins = self.core.rules.last_fully_busy && !groups[chosen].smt;
         match group.kind {
             GroupType::Overloaded => group.avg_load > busiest.avg_load,
+            GroupType::LlcBalance => group.nr_pref_dst_llc > busiest.nr_pref_dst_llc,
             GroupType::Imbalanced => false,
             GroupType::MisfitTask if self.core.rules.last_misfit => group.misfit_load >= busiest.misfit_load,
             GroupType::MisfitTask => group.misfit_load > busiest.misfit_load,
@@ -165,7 +168,7 @@ impl FairClass<'_> {
         }
         if self.prefers_sibling(env)
             && local.kind == GroupType::HasSpare
-            && self.sibling_imbalance(env, stats, group, busiest) > 1
+            && (busiest.kind == GroupType::LlcBalance || self.sibling_imbalance(env, stats, group, busiest) > 1)
         {
             return true;
         }
@@ -227,6 +230,10 @@ impl FairClass<'_> {
         }
         if matches!(busiest.kind, GroupType::SmtBalance | GroupType::Imbalanced) {
             (env.migrate, env.imbalance) = (Migrate::Task, 1);
+            return;
+        }
+        if busiest.kind == GroupType::LlcBalance {
+            (env.migrate, env.imbalance) = (Migrate::LlcTask, 1);
             return;
         }
         if local.kind == GroupType::HasSpare {
@@ -311,6 +318,7 @@ impl FairClass<'_> {
             let measure = match env.migrate {
                 Migrate::Task => u64::from(nr_running),
                 Migrate::Misfit => self.core.asym.as_ref().map_or(0, |asym| asym.misfit_load(cpu)),
+                Migrate::LlcTask => u64::from(self.fair.llc_count(cpu, env.dst)),
                 Migrate::Util if nr_running <= 1 => continue,
                 Migrate::Util if self.core.rules.runnable_boost => self.fair.cpu_util_cfs_boost(cpu),
                 Migrate::Util => self.fair.cpu_util_cfs(cpu),

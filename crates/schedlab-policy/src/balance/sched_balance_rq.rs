@@ -62,6 +62,7 @@ impl FairClass<'_> {
     fn nothing_to_pull(&mut self, this: CpuId, level: usize) -> bool {
         if self.core.is_mixed()
             || self.core.asym.is_some()
+            || self.fair.sched_cache().is_some_and(|cache| cache.has_preferences())
             || self.core.domains.at(this, level).overloaded > 0
             || self.core.domains.state(this, level).nr_balance_failed > 0
         {
@@ -141,7 +142,8 @@ impl FairClass<'_> {
         if moved > 0 {
             state.nr_balance_failed = 0;
         } else {
-            let counts = env.idle != CpuIdle::Newly && !self.core.rules.misfit_is_no_failure(env.migrate);
+            let counts =
+                env.idle != CpuIdle::Newly && !env.pinned.llc && !self.core.rules.misfit_is_no_failure(env.migrate);
             state.nr_balance_failed = state.nr_balance_failed.saturating_add(u32::from(counts));
             let push = self.ask_for_active_balance(env, src, moves);
             match push {

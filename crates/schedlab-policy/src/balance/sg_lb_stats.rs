@@ -13,7 +13,8 @@ use crate::fair::class::FairClass;
 use crate::pelt::series::CAPACITY_SCALE;
 
 /// How urgently tasks should be pulled from a group, least urgent first (`enum group_type`; misfit tasks on CPUs with
-/// reduced capacity: 6.0 and later).
+/// reduced capacity: 6.0 and later; tasks that prefer the
+/// cache of the pulling CPU, [`crate::sched_cache`]: 7.2 and later).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum GroupType {
     HasSpare,
@@ -21,6 +22,7 @@ pub(crate) enum GroupType {
     MisfitTask,
     SmtBalance,
     Imbalanced,
+    LlcBalance,
     Overloaded,
 }
 
@@ -40,6 +42,8 @@ pub(crate) struct GroupStats {
     pub capacity: u64,
     /// The largest load of a single task on a CPU with reduced capacity (`group_misfit_task_load`).
     pub misfit_load: u64,
+    /// Tasks that prefer the cache of the pulling CPU.
+    pub nr_pref_dst_llc: u32,
     /// Load per capacity; 0 where the kernel does not compute it.
     pub avg_load: u64,
     /// One of its CPUs is used more than four fifths (`group_overutilized`); only where capacities differ.
@@ -168,6 +172,7 @@ impl GroupStats {
             weight,
             capacity,
             misfit_load: 0,
+            nr_pref_dst_llc: 0,
             avg_load: 0,
             overutilized: false,
         }

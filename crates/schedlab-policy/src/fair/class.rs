@@ -233,6 +233,9 @@ impl SchedClass for Fair {
     #[inline(always)]
     fn task_tick(&mut self, core: &mut Core, cpu: CpuId, curr: TaskId, now: Nanos) -> Resched {
         let resched = Fair::task_tick(self, cpu, now);
+        if let Some(cache) = self.sched_cache_mut() {
+            cache.task_tick_cache(cpu, curr);
+        }
         let mut class = self.with(core);
         class.sync(cpu);
         class.update_misfit_status(cpu, Some(curr));
@@ -322,6 +325,16 @@ impl SchedClass for Fair {
         let left = Fair::throttle_cfs_rq_work(self, task, now);
         self.changed(core, task, Resched::No);
         left
+    }
+
+    fn task_cache_work(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, now: Nanos) {
+        Fair::task_cache_work(self, cpu, task, |cpu| core.curr(cpu), now);
+    }
+
+    fn domains_rebuilt(&mut self, core: &mut Core) {
+        if let Some(cache) = self.sched_cache_mut() {
+            cache.rebuild(&core.topology);
+        }
     }
 
     fn active_load_balance_cpu_stop(&mut self, core: &mut Core, cpu: CpuId, dest: CpuId, now: Nanos) -> Moves {

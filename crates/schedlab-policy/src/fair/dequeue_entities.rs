@@ -49,7 +49,7 @@ impl Queues {
             let root = self.arena.root_of(rq);
             let dequeued = self.dequeue_flat(root, id, flags, now);
             if dequeued {
-                self.arena.rqs[root].list_del(&mut self.arena.entities.neighbours, id);
+                self.list_del(root, id);
             }
             return dequeued;
         }
@@ -64,7 +64,7 @@ impl Queues {
         }
         if !group {
             let root = self.arena.root_of(rq);
-            self.arena.rqs[root].list_del(&mut self.arena.entities.neighbours, id);
+            self.list_del(root, id);
         }
         self.arena.rqs[rq].count(counted);
         if rarely(self.arena.grouped) && self.arena.entities[id].parent.is_some() {
@@ -74,6 +74,15 @@ impl Queues {
             self.dequeue_parents(way, flags, now);
         }
         true
+    }
+
+    /// The part of `account_entity_dequeue` that concerns the CPU's tasks.
+    #[inline]
+    fn list_del(&mut self, root: usize, id: EntityId) {
+        if let Some(cache) = &mut self.sched_cache {
+            cache.account_llc_dequeue(CpuId(root as u32), id.task_id());
+        }
+        self.arena.rqs[root].list_del(&mut self.arena.entities.neighbours, id);
     }
 
     /// The way up after an entity has left.

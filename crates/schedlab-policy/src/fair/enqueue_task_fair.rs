@@ -32,15 +32,24 @@ impl Queues {
         self.arena.util_est_enqueue(&self.config, cpu, id);
         if rarely(self.config.rules.flat_hierarchy) {
             self.enqueue_flat(cpu, id, flags, now);
-            return self.arena.rqs[cpu.index()].list_add(&mut self.arena.entities.neighbours, id);
+            return self.list_add(cpu, id);
         }
         self.enqueue_entity(rq, id, flags, now);
-        self.arena.rqs[cpu.index()].list_add(&mut self.arena.entities.neighbours, id);
+        self.list_add(cpu, id);
         let counted = Counted::task(&self.arena.entities[id]);
         self.arena.rqs[rq].count(counted);
         if rarely(self.arena.grouped) && self.arena.entities[id].parent.is_some() {
             self.enqueue_parents(rq, self.arena.entities[id].parent, counted, now);
         }
+    }
+
+    /// The part of `account_entity_enqueue` that concerns the CPU's tasks.
+    #[inline]
+    fn list_add(&mut self, cpu: CpuId, id: EntityId) {
+        if let Some(cache) = &mut self.sched_cache {
+            cache.account_llc_enqueue(cpu, id.task_id());
+        }
+        self.arena.rqs[cpu.index()].list_add(&mut self.arena.entities.neighbours, id);
     }
 
     /// The way up from queue `below`, whose entity is `id`.

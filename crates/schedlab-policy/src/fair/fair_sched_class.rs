@@ -136,6 +136,7 @@ impl Fair {
     /// The same with an id that the caller chooses: one in use before, or the next.
     pub(crate) fn add_task_as(&mut self, task: TaskId, attr: &TaskAttr) {
         self.queues.arena.add_task(task, attr, &self.config);
+        self.init_sched_mm(task);
     }
 
     /// The task is freed (`free_task`): it must be neither queued nor current. Its id is given to a later task.

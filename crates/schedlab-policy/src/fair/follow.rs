@@ -70,5 +70,6 @@ impl Fair {
     /// A dead task's id is given to a new task. The dead one must not be queued or current anywhere.
     pub fn recycle(&mut self, task: TaskId, attr: &TaskAttr) {
         self.queues.arena.put_task(task, attr, &self.config);
+        self.init_sched_mm(task);
     }
 }

@@ -14,6 +14,7 @@ use super::decision_log::DecisionLog;
 use super::view::View;
 use crate::preempt_model::PreemptModel;
 use crate::run_times::RunTimes;
+use crate::sched_cache::SchedCache;
 use crate::{KernelConfig, Resched};
 
 /// The queues of one kernel.
@@ -24,6 +25,8 @@ pub(super) struct Queues {
     pub pools: Pools,
     pub log: DecisionLog,
     pub run_times: RunTimes,
+    /// Cache-aware balancing, where it is active.
+    pub sched_cache: Option<Box<SchedCache>>,
 }
 
 impl Queues {
@@ -33,6 +36,7 @@ impl Queues {
             pools: Pools::default(),
             log: DecisionLog::default(),
             run_times: RunTimes::default(),
+            sched_cache: None,
             config,
         }
     }

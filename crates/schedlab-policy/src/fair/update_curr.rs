@@ -11,7 +11,7 @@ use crate::decision::Function;
 use crate::features::Feature;
 use crate::run_times::RunTime;
 use crate::Protection;
-use schedlab_model::{rarely, Nanos};
+use schedlab_model::{rarely, CpuId, Nanos};
 
 impl Queues {
     /// `update_curr` of one queue. Most calls come right after another: that test alone is inlined.
@@ -57,7 +57,12 @@ impl Queues {
             return self.charge_group(rq, delta, now);
         }
         let ended = self.arena.rqs[competes_on].charge(&mut self.arena.entities, &self.config, curr, delta, now);
-        if ended.slice || ended.protection || rarely(self.pools.used) || self.run_times.are_on() {
+        if ended.slice
+            || ended.protection
+            || rarely(self.pools.used)
+            || self.run_times.are_on()
+            || self.has_sched_cache()
+        {
             self.after_charge(rq, curr, delta, ended, now);
         }
     }
@@ -69,10 +74,28 @@ impl Queues {
             let se = &self.arena.entities[curr];
             se.is_task().then(|| RunTime { task: curr.task_id(), runtime: delta, vruntime: se.vruntime.0 })
         });
+        if self.has_sched_cache() {
+            self.account_mm_sched(rq, curr, delta, now);
+        }
         if ended.slice || ended.protection {
             self.end_turn(self.arena.competes_on(rq), curr, ended, now);
         }
         self.charge_group(rq, delta, now);
+    }
+
+    /// Whether cache-aware balancing is active.
+    #[inline]
+    fn has_sched_cache(&self) -> bool {
+        rarely(self.sched_cache.is_some())
+    }
+
+    /// `account_mm_sched`.
+    #[inline(never)]
+    fn account_mm_sched(&mut self, rq: usize, curr: EntityId, delta: Nanos, now: Nanos) {
+        let (se, root) = (&self.arena.entities[curr], self.arena.root_of(rq));
+        if let Some(cache) = self.sched_cache.as_mut().filter(|cache| se.is_task() && !cache.follows_trace) {
+            cache.account_mm_sched(CpuId(root as u32), curr.task_id(), delta, se.on_rq, now);
+        }
     }
 
     /// The runtime of the group that the queue belongs to.

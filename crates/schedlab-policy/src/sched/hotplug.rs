@@ -25,6 +25,7 @@ impl<L: ClassList> Sched<L> {
         }
         self.core.leave_nohz(cpu);
         self.core.rebuild_sched_domains(&cpus, now);
+        self.every_class().domains_rebuilt();
         if active && self.core.rqs[cpu.index()].is_idle() {
             self.core.join_nohz(cpu);
         }

@@ -44,6 +44,8 @@ pub struct Pass {
     pub moved: Vec<TaskId>,
     /// The unit of the imbalance (`migration_type`), and how much of it was left in the end.
     pub imbalance: Option<(&'static str, u64)>,
+    /// Utilisation and capacity of each cache as the pass leaves them; empty without cache-aware balancing.
+    pub llc_stats: Vec<(u64, u64)>,
 }
 
 impl Placement {
@@ -114,6 +116,7 @@ impl Placement {
             src: env.src,
             moved: moves.moved.into_iter().map(|(task, _)| task).collect(),
             imbalance: env.src.map(|_| (env.migrate.name(), env.imbalance)),
+            llc_stats: fair.llc_stats(),
         }
     }
 }

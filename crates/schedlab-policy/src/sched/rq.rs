@@ -69,6 +69,8 @@ pub(crate) struct Rq {
     pub nohz_kicked: bool,
     /// Its stopper has been asked to push a task there (`active_balance`, `push_cpu`).
     pub push_cpu: Option<CpuId>,
+    /// Only a task that prefers the cache of that CPU (`LBF_ACTIVE_LB_LLC`).
+    pub push_llc: bool,
 }
 
 impl Rq {
@@ -99,6 +101,7 @@ impl Rq {
             nohz_tick_stopped: true,
             nohz_kicked: false,
             push_cpu: None,
+            push_llc: false,
         }
     }
 

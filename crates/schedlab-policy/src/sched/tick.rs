@@ -91,6 +91,11 @@ impl<L: ClassList> Sched<L> {
         self.class_of(task).throttle_work(task, now)
     }
 
+    /// `task_cache_work` of the current task of the CPU, about to return to user mode.
+    pub fn task_cache_work(&mut self, cpu: CpuId, task: TaskId, now: Nanos) {
+        self.every_class().task_cache_work(cpu, task, now);
+    }
+
     /// The bandwidth timers that are due ([`Fair::next_bandwidth_timer`](crate::fair::Fair::next_bandwidth_timer)); idle CPUs
     /// that have a task to run now.
     pub fn bandwidth_timers(&mut self, now: Nanos) -> Vec<CpuId> {

@@ -149,7 +149,7 @@ impl FairClass<'_> {
                     || idlest.avg_load >= local.avg_load + imbalance
                     || 100 * local.avg_load <= pct * idlest.avg_load)
             }
-            GroupType::Imbalanced | GroupType::SmtBalance | GroupType::MisfitTask => false,
+            GroupType::LlcBalance | GroupType::Imbalanced | GroupType::SmtBalance | GroupType::MisfitTask => false,
             GroupType::HasSpare => {
                 let preferred = domain.is_numa().then(|| self.is_preferred(task, cpu, level, other)).flatten();
                 let stays = domain.is_numa() && self.stays_on_node(task, cpu, level, local, idlest);
@@ -235,7 +235,7 @@ fn update_pick_idlest(best: &GroupStats, group: &GroupStats, by_util: bool) -> b
     }
     match group.kind {
         GroupType::Overloaded | GroupType::FullyBusy => group.avg_load < best.avg_load,
-        GroupType::Imbalanced | GroupType::SmtBalance | GroupType::MisfitTask => false,
+        GroupType::LlcBalance | GroupType::Imbalanced | GroupType::SmtBalance | GroupType::MisfitTask => false,
         GroupType::HasSpare => {
             let used_less = by_util && group.idle_cpus == best.idle_cpus && group.util < best.util;
             group.idle_cpus > best.idle_cpus || used_less

@@ -358,6 +358,11 @@ rules! {
     refuses_delayed: bool = false,
         from "6.14" by "61b82dfb6b7e" => true;
 
+    /// The threads of a process are brought together under one last-level cache (CONFIG_SCHED_CACHE).
+    BOTH "balance: cache-aware" in "can_migrate_llc"
+    cache_aware: bool = false,
+        from "7.2" unverified "read in 7.2.13" => true;
+
     /// Until a pass has failed, a task with negative lag stays if its queue at the destination has tasks.
     BOTH "balance: ineligible tasks" in "can_migrate_task"
     prefers_eligible: bool = false,

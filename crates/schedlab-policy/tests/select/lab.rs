@@ -128,6 +128,9 @@ impl Lab {
             return moves;
         }
         self.sched.tick(cpu, self.now);
+        if let Some(curr) = self.sched.curr(cpu).filter(|curr| self.sched.fair.has_cache_work(*curr)) {
+            self.sched.task_cache_work(cpu, curr, self.now);
+        }
         if self.sched.balance_due(cpu, self.now) {
             moves = self.sched.sched_balance_domains(cpu, false, self.now);
             self.settle(&moves);

@@ -2,6 +2,7 @@
 
 mod asym;
 mod balancing;
+mod cache_aware;
 mod lab;
 mod properties;
 mod versions;

@@ -131,12 +131,14 @@ impl Traffic {
                 let affinity = self.mask(mask);
                 let attr = schedlab_policy::TaskAttr { cpu, affinity, policy, ..Default::default() };
                 let id = self.lab.sched.add_task(&attr);
+                self.lab.sched.fair.set_mm(id, u64::from(id.0 % 3), mask % 7 == 0, self.lab.now);
                 self.start(id, cpu);
             }
             Op::Fork { cpu } => {
                 let cpu = self.cpu(cpu);
                 if let Some(parent) = self.lab.sched.curr(cpu) {
                     let (child, _) = self.lab.sched.sched_fork(parent, self.lab.now);
+                    self.lab.sched.fair.set_mm(child, u64::from(parent.0 % 3), false, self.lab.now);
                     self.start(child, cpu);
                 }
             }
@@ -222,6 +224,7 @@ impl Traffic {
             let idle = self.lab.idle[cpu.index()];
             assert_eq!(sched.is_idle(cpu), idle && sched.nr_running(cpu) == 0, "{cpu:?}");
             assert!(sched.nr_running(cpu) < 2 || sched.overloaded(), "overload flag");
+            assert_eq!(sched.fair.llc_counts(cpu), sched.fair.recomputed_llc_counts(cpu), "preferences on {cpu:?}");
         }
         for (index, (task, asleep)) in self.tasks.iter().enumerate() {
             let on_rq = sched.fair.entity(*task).on_rq;

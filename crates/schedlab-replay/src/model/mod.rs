@@ -10,6 +10,7 @@ mod group_state;
 mod judge;
 mod migrate;
 mod preempt;
+mod process;
 mod schedule;
 mod show;
 mod signature;
@@ -23,7 +24,7 @@ mod wakeup;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use schedlab_model::{CpuId, Nanos, Pid, TaskId};
+use schedlab_model::{CpuId, Nanos, Pid, TaskId, Topology};
 use schedlab_policy::fair::{CpuAverages, Fair, GroupId, SchedParams};
 use schedlab_policy::{Algorithm, KernelConfig, Resched};
 
@@ -57,6 +58,9 @@ pub struct Model {
     /// The CPU of the record.
     at: CpuId,
     order: u64,
+    topology: Option<Arc<Topology>>,
+    /// The last charge of each task whose process is not yet shown.
+    charges: BTreeMap<TaskId, (CpuId, Nanos)>,
 }
 
 /// A task of the fair class.
@@ -145,6 +149,8 @@ impl Model {
             now: 0,
             at: CpuId(0),
             order: 0,
+            topology: None,
+            charges: BTreeMap::new(),
         }
     }
 
@@ -187,6 +193,8 @@ impl Model {
             Operation::SwitchedTo { pid, at } => self.switched_to(pid, at),
             Operation::Release { pid } => self.release(pid),
             Operation::Probe { ref probe, charged } => self.probe(probe, charged),
+            Operation::Process { pid, ref shown } => self.process(pid, shown),
+            Operation::TaskCacheWork { cpu, pid } => self.task_cache_work(cpu, pid),
             Operation::CpuAverages { cpu, averages, until: Some(until), .. } => {
                 self.fair.restore().cpu_averages(cpu, averages, until);
             }
@@ -245,6 +253,9 @@ impl Model {
         if let Some(read) = read.filter(|_| !checked) {
             self.fair.restore().exec_start(id, read.saturating_sub(ran));
         }
+        if self.fair.has_sched_cache() {
+            self.charges.insert(id, (cpu, ran));
+        }
         let before = self.snapshot(cpu, id);
         // The groups above are charged by the next operation that looks at their queues.
         if !checked {
@@ -282,6 +293,10 @@ impl Model {
         let config = (*self.fair.config).clone();
         let cpus = self.cpus.len();
         self.fair = Fair::new(config);
+        self.charges.clear();
+        if let Some(topology) = &self.topology {
+            self.fair.init_sched_cache(topology);
+        }
         self.fair.log_mut().decisions = Some(Vec::new());
         self.tasks.clear();
         self.groups.clear();

@@ -203,7 +203,11 @@ impl Reader {
                 }
                 let charged = *self.probes_follow_charges.get_or_insert_with(|| probes_follow_charges(ahead));
                 self.push(Operation::Probe { probe, charged });
+                if let Some(shown) = probe.process {
+                    self.push(Operation::Process { pid: probe.pid, shown });
+                }
             }
+            What::TaskCacheWork => self.push(Operation::TaskCacheWork { cpu: entry.cpu, pid: entry.pid }),
             What::Hrtick => self.cpu(entry.cpu).hrtick = true,
             What::Yield => {
                 self.cancel_change(entry.pid);

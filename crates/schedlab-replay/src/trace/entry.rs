@@ -82,6 +82,8 @@ pub enum What {
         /// The record is one of those that show each change.
         updated: bool,
     },
+    /// The running task enters `task_cache_work`.
+    TaskCacheWork,
     /// The balancer enters `sched_balance_update_blocked_averages`.
     UpdateBlockedAverages {
         cpu: CpuId,
@@ -229,6 +231,7 @@ fn other(name: &str, fields: Fields<'_>, caller: Pid) -> Option<What> {
         "sys_enter" => Some(What::EnterCall),
         "sys_exit" => Some(What::LeaveCall),
         "cr" => Some(What::ReschedPoint),
+        "cw" => Some(What::TaskCacheWork),
         "cpr" => Some(What::Checked),
         "ht" => Some(What::Hrtick),
         "start" => start(fields).map(What::Start),

@@ -1,7 +1,7 @@
 //! The scheduler's own state as the recorder's dynamic probes print it.
 
-use schedlab_model::{Nanos, Pid, Vruntime};
-use schedlab_policy::fair::{LoadState, TaskState};
+use schedlab_model::{CpuId, Nanos, Pid, Vruntime};
+use schedlab_policy::fair::{LoadState, ProcessShown, TaskState};
 use schedlab_trace::Fields;
 
 use super::bounds;
@@ -47,6 +47,8 @@ pub struct Probe {
     pub load: Option<LoadState>,
     /// Load average of its `cfs_rq`.
     pub queue_load: Option<QueueLoad>,
+    /// Its process, where the task is charged (7.2 and later, machines with several last-level caches).
+    pub process: Option<ProcessShown>,
 }
 
 /// Load average of a `cfs_rq` where the kernel updated it, before `tg->load_avg` follows.
@@ -141,13 +143,23 @@ impl Probe {
             address: fields.number("tg").map(|at| Address { at, is_root: fields.number("gw") == Some(0) }),
             load: load(fields, ["el", "es", "et", "ep"]),
             queue_load: queue_load(fields),
+            process: process(fields),
         })
     }
 
     /// The previous task of a `sched_switch`: the fields about queues and groups are the next task's.
     pub(super) fn of_prev(fields: Fields<'_>) -> Option<Probe> {
         let probe = Probe::of(Point::Prev, "p", fields)?;
-        Some(Probe { weight: None, sums: None, group: None, address: None, load: None, queue_load: None, ..probe })
+        Some(Probe {
+            weight: None,
+            sums: None,
+            group: None,
+            address: None,
+            load: None,
+            queue_load: None,
+            process: None,
+            ..probe
+        })
     }
 }
 
@@ -162,6 +174,17 @@ impl CfsRqLoad {
             clock: bounds::time(fields, "c")?,
         })
     }
+}
+
+fn process(fields: Fields<'_>) -> Option<ProcessShown> {
+    let cpu = |number: i32| u32::try_from(number).ok();
+    Some(ProcessShown {
+        mm: fields.number("mm")?,
+        nr_threads: fields.number::<i32>("nt").and_then(cpu)?.into(),
+        preferred_llc: fields.number("pl").and_then(cpu),
+        cpu: fields.number("gc").and_then(cpu).map(CpuId),
+        jiffies: bounds::time(fields, "j"),
+    })
 }
 
 fn group(fields: Fields<'_>) -> Option<GroupEntity> {

@@ -36,21 +36,29 @@ pub fn on_bandwidth<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &m
     arm_bandwidth(run, kernel);
 }
 
-/// `resume_user_mode_work`: the current task of the CPU is about to run in user mode. If no reschedule is pending
-/// and it is throttled, it leaves its queue, which causes a reschedule (6.18 and later).
+/// `resume_user_mode_work`: the current task of the CPU is about to run in user mode. If no reschedule is pending, it
+/// examines the caches in which its process runs (7.2 and later), and if it is throttled it leaves its queue, which causes a
+/// reschedule (6.18 and later).
 #[inline]
 pub fn resume_user_mode_work<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
-    if rarely(kernel.bandwidth) {
-        throttle_cfs_rq_work(run, machine, kernel, cpu);
+    if rarely(kernel.bandwidth || kernel.sched.fair.has_sched_cache()) {
+        task_work_run(run, machine, kernel, cpu);
     }
 }
 
+/// The scheduler's work of the task. `task_cache_work` takes no time here.
 #[inline(never)]
-fn throttle_cfs_rq_work<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
+fn task_work_run<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
     let (c, k) = (&mut machine.cpus[cpu.index()], &kernel.cpus[cpu.index()]);
     let Some(task) = k.curr.filter(|_| k.leaving_for.is_none()) else { return };
     let in_user = !c.segment.mode.is_kernel();
-    if !in_user || k.need_resched || k.need_resched_lazy || !kernel.sched.fair.has_throttle_work(task) {
+    if !in_user || k.need_resched || k.need_resched_lazy {
+        return;
+    }
+    if kernel.sched.fair.has_cache_work(task) {
+        kernel.sched.task_cache_work(cpu, task, kernel.clock_task(cpu, run.now));
+    }
+    if !kernel.sched.fair.has_throttle_work(task) {
         return;
     }
     c.progress(run.now);

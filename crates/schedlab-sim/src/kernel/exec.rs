@@ -36,6 +36,9 @@ pub fn begin_new_exec<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, cpu: CpuId
     // Address spaces of forked and of replaced programs are numbered from the top, by task.
     t.process = u32::MAX - t.pid as u32;
     t.thread = false;
+    let pid = t.pid;
     kernel.cpus[cpu.index()].process = t.process;
-    run.name(kernel.id, t.pid, name);
+    let (process, now) = (u64::from(t.process), kernel.clock_task(cpu, run.now));
+    kernel.sched.fair.set_mm(task, process, false, now);
+    run.name(kernel.id, pid, name);
 }

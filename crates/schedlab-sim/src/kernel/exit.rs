@@ -23,6 +23,7 @@ pub fn do_exit<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Ke
     let (pid, prio, parent, thread) = (t.pid, t.prio, t.parent, t.thread);
     t.life = Life::Dead;
     kernel.sched.set_exiting(task);
+    kernel.sched.fair.exit_mm(task);
     kernel.emit(run, cpu, Kind::Exit { pid, prio });
     kernel.alive -= 1;
     if let Some(parent) = parent {

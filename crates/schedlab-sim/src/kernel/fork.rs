@@ -39,6 +39,9 @@ pub fn start_task<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut
     let attr = TaskAttr { affinity: kernel.cpus_in_group(start.attr.group, asked), ..start.attr.clone() };
     let id = kernel.sched.add_task(&attr);
     kernel.remember_cpus(id, asked, None);
+    if !start.attr.kthread {
+        kernel.sched.fair.set_mm(id, u64::from(start.process), false, run.now);
+    }
     let mut task = new_task(kernel, id, start.seed);
     task.prio = start.prio;
     task.process = start.process;
@@ -99,11 +102,14 @@ pub fn kernel_clone<S: Sink>(
     // Forked address spaces are numbered from the top, by task.
     task.process = if child.kind == TaskKind::Process { u32::MAX - task.pid as u32 } else { p.process };
     task.vfork_done = child.kind == TaskKind::Vfork;
+    let (process, vforked) = (task.process, task.vfork_done);
     task.timer_slack = p.timer_slack;
     task.timers = p.timers;
     task.working_set = p.working_set;
     task.parent = Some(p.handle());
     let (handle, parent_pid) = (task.handle(), p.pid);
+    let now = kernel.clock_task(cpu, run.now);
+    kernel.sched.fair.set_mm(id, u64::from(process), vforked, now);
     let start = match child.kind {
         TaskKind::Process => &machine.costs.start_process,
         TaskKind::Thread | TaskKind::Vfork => &machine.costs.start_thread,
