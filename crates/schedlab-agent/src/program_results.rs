@@ -211,6 +211,7 @@ mod tests {
             ("sysbench-threads", include_str!("../tests/programs/sysbench-1.0.20-threads.txt"), ""),
             ("sysbench-mutex", include_str!("../tests/programs/sysbench-1.0.20-mutex.txt"), ""),
             ("sysbench-memory", include_str!("../tests/programs/sysbench-1.0.20-memory.txt"), ""),
+            ("lmbench-lat-pipe", "", include_str!("../tests/programs/lmbench-3.0-a9.txt")),
             ("netperf-tcp-rr", include_str!("../tests/programs/netperf-2.7.0.txt"), ""),
             ("schbench", "", include_str!("../tests/programs/schbench-3d16b23.txt")),
             ("schbench-1.0", "", include_str!("../tests/programs/schbench-1.0.txt")),

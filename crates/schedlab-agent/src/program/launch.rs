@@ -80,6 +80,7 @@ fn start(real: &RealProgram) -> std::io::Result<Child> {
     Command::new(program)
         .args(arguments)
         .env("LC_ALL", "C")
+        .envs(real.environment.iter().copied())
         .stdin(Stdio::null())
         .stdout(Stdio::from(stdout.try_clone()?))
         .stderr(Stdio::from(stderr.try_clone()?))

@@ -5,12 +5,13 @@
 //! ends by itself is sent SIGINT at the end of the run and then prints its results.
 
 pub(crate) mod launch;
+mod lmbench;
 pub(crate) mod netperf;
 mod parse;
 pub(crate) mod rt_app;
 
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::fs::{memfd_create, MemfdFlags};
@@ -32,6 +33,8 @@ struct ProgramCall {
     subcommand: &'static [&'static str],
     /// Arguments after the options: the subcommand of sysbench, and the choices of a program that its model fixes.
     after: &'static [&'static str],
+    /// Variables of its environment, beside those of the agent.
+    environment: &'static [(&'static str, &'static str)],
     /// The executable of the server that it needs.
     server: Option<&'static str>,
     /// Whether the program refuses to run as root.
@@ -46,7 +49,7 @@ struct ProgramCall {
     package: &'static str,
 }
 
-const PROGRAM_CALLS: [ProgramCall; 33] = [
+const PROGRAM_CALLS: [ProgramCall; 40] = [
     call("hackbench", "hackbench", &[], false, "rt-tests"),
     call("perf-messaging", "perf", &["bench", "sched", "messaging"], false, "linux-perf"),
     ProgramCall { versions: [None, Some((6, 15))], ..PIPE },
@@ -85,6 +88,13 @@ const PROGRAM_CALLS: [ProgramCall; 33] = [
         after: &["--memory-total-size=0", "run"],
         ..call("sysbench-memory", "sysbench", &["memory"], false, "sysbench")
     },
+    tool("lmbench-lat-proc", "lat_proc"),
+    tool("lmbench-lat-pipe", "lat_pipe"),
+    tool("lmbench-lat-unix", "lat_unix"),
+    tool("lmbench-lat-sem", "lat_sem"),
+    tool("lmbench-lat-ctx", "lat_ctx"),
+    tool("lmbench-lat-select", "lat_select"),
+    tool("lmbench-lat-syscall", "lat_syscall"),
     NETPERF,
     ProgramCall { id: "netperf-udp-rr", ..NETPERF },
     call("rt-app", "rt-app", &[], true, "rt-app"),
@@ -113,6 +123,7 @@ const fn call(
         executable,
         subcommand,
         after: &[],
+        environment: &[],
         server: None,
         not_as_root: false,
         version: "--version",
@@ -125,6 +136,12 @@ const fn call(
 /// A stressor of stress-ng, whose workload is called after it.
 const fn stressor(id: &'static str) -> ProgramCall {
     call(id, "stress-ng", &["--metrics-brief"], true, "stress-ng")
+}
+
+/// A latency tool of lmbench.
+const fn tool(id: &'static str, executable: &'static str) -> ProgramCall {
+    let package = "lmbench (of the component non-free), and add its folder below /usr/lib/lmbench/bin to PATH";
+    ProgramCall { environment: lmbench::ENVIRONMENT, ..call(id, executable, &[], false, package) }
 }
 
 /// The name of a stressor, which is also its option with the number of workers.
@@ -166,6 +183,8 @@ pub struct RealProgram {
     pub passes: OwnedFd,
     /// The logs of rt-app.
     pub logs: Option<rt_app::Logs>,
+    /// Variables of its environment, beside those of the agent.
+    pub environment: &'static [(&'static str, &'static str)],
     /// How many of it run at a time.
     pub copies: u32,
     /// The server that runs beside it.
@@ -186,7 +205,7 @@ pub fn choose(
         let Some(path) = path.filter(|_| server.is_some() || call.server.is_none()) else {
             return if choice == DriverChoice::Program { Err(missing(call)) } else { Ok(None) };
         };
-        if let Some(what) = netperf::refusal(program) {
+        if let Some(what) = netperf::refusal(program).or_else(|| lmbench::refusal(program)) {
             let error = || AgentError::input(format!("{}: {what}", call.id), "leave it out, or driver = \"agent\"");
             return if choice == DriverChoice::Program { Err(error()) } else { Ok(None) };
         }
@@ -287,6 +306,7 @@ fn prepare(
     let server = server.map(|server| netperf::Server::prepare(&server)).transpose()?;
     argv.extend(match &server {
         Some(server) => netperf::arguments(program, server, duration)?,
+        None if lmbench::is_tool(program.id) => lmbench::arguments(program, Path::new(&path)),
         None => arguments(program)?,
     });
     argv.extend(call.after.iter().map(ToString::to_string));
@@ -302,6 +322,7 @@ fn prepare(
         output: [memory("stdout")?, memory("stderr")?],
         passes: memory("passes")?,
         logs,
+        environment: call.environment,
         copies: if server.is_some() { netperf::clients(program) } else { 1 },
         server,
     })

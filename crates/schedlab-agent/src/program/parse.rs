@@ -72,6 +72,7 @@ pub fn parse(id: &str, stdout: &str, stderr: &str) -> Result<ParsedOutput, Strin
                 vec![("ops_per_second", rate("Total operations:")?), ("mib_per_second", rate("MiB transferred")?)];
             Ok(ParsedOutput { rates, ..ParsedOutput::default() })
         }
+        id if super::lmbench::is_tool(id) => super::lmbench::parse(id, stderr),
         "netperf-tcp-rr" | "netperf-udp-rr" => super::netperf::parse(stdout),
         "schbench" => schbench(stderr, &[("Latency percentiles", "latency")]),
         "schbench-1.0" => {
@@ -270,7 +271,8 @@ mod tests {
     const MEMORY: &str = include_str!("../../tests/programs/sysbench-1.0.20-memory.txt");
     const SYSBENCH: &str = include_str!("../../tests/programs/sysbench-1.0.20-cpu.txt");
 
-    const IDS: [&str; 20] = [
+    const IDS: [&str; 21] = [
+        "lmbench-lat-ctx",
         "netperf-udp-rr",
         "hackbench",
         "perf-messaging",
