@@ -47,3 +47,16 @@ def test_families_name_only_what_exists() -> None:
     ids = {row["id"] for row in native_engine().listing("workloads")}
     used = {line.split('"')[1] for f in families() for line in text(f).splitlines() if line.startswith("use = ")}
     assert used <= ids
+
+
+def test_every_family_of_workloads_has_one_to_start_from() -> None:
+    page = (Path(__file__).parents[2] / "docs/guides/workloads.md").read_text(encoding="utf-8")
+    rows = [line.strip("| ").split(" | ") for line in page.split("## ")[0].splitlines() if line.startswith("| ")]
+    head, *workloads = rows
+    assert head[-1] == "`schedlab new`"
+    listed = {name.strip("`") for row in workloads for name in row[-1].split(", ")}
+    assert listed == set(families()) - {"guests"}
+    for row in workloads:
+        ids = row[1].replace("`", "").split(", ")
+        used = {line.split('"')[1] for f in row[-1].split(", ") for line in text(f.strip("`")).splitlines() if "use = " in line}
+        assert used & set(ids), row[0]
