@@ -58,5 +58,6 @@ def test_every_family_of_workloads_has_one_to_start_from() -> None:
     assert listed == set(families()) - {"guests"}
     for row in workloads:
         ids = row[1].replace("`", "").split(", ")
-        used = {line.split('"')[1] for f in row[-1].split(", ") for line in text(f.strip("`")).splitlines() if "use = " in line}
+        lines = [line for f in row[-1].split(", ") for line in text(f.strip("`")).splitlines()]
+        used = {line.split('"')[1] for line in lines if line.startswith("use = ")}
         assert used & set(ids), row[0]
