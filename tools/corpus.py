@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import chdir
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -125,7 +125,7 @@ def if_named(kernels: tuple[str, ...]) -> list[Trace]:
 
 def main(words: list[str]) -> int:
     engine = native_engine()
-    built = dict(word.split("=", 1) for word in words if "=" in word)
+    built = images(word for word in words if "=" in word)
     patterns = [word for word in words if "=" not in word]
     kernels = (*KERNELS, *built)
     named = [t for t in (*missing(kernels), *if_named(kernels)) if any(fnmatch(t.name, p) for p in patterns)]
@@ -140,6 +140,11 @@ def main(words: list[str]) -> int:
             failed += 1
             print(f"{trace.name}: {render(e)}", file=sys.stderr)
     return 1 if failed else 0
+
+
+def images(words: Iterable[str]) -> dict[str, str]:
+    """Where the image of each kernel is, given as `KERNEL` (in the archive) or `KERNEL=FILE`."""
+    return {name: file or name for name, _, file in (word.partition("=") for word in words)}
 
 
 def make_running(engine: Engine) -> None:

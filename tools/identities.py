@@ -1,15 +1,19 @@
 """Prints which row each kernel image was identified as, as a Markdown table, worst first.
 
-`identities.py FOLDER`: the traces of the loads of `schedlab identify` are kept in FOLDER, those missing are recorded
-(QEMU, the archive, some minutes for each).
+`identities.py FOLDER [IMAGE...]`: the images named, or all of IMAGES. The traces of the loads of `schedlab identify`
+are kept in FOLDER, and those missing are recorded (QEMU, the archive, some minutes for each). `RELEASE=FILE` names the
+image of a kernel that the archive does not have.
 """
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from corpus import images
 from schedlab.cli.identify import LIMIT_S, fit
 from schedlab.engine import native_engine
 from schedlab.errors import SchedlabError
@@ -40,35 +44,35 @@ HEAD = (
 )
 
 
-def main(folder: Path) -> int:
+def main(folder: Path, named: Sequence[str]) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     rows, failed = [], 0
-    for image in IMAGES:
-        trace = folder / f"{image}.ftrace.gz"
+    for release, image in images(named or IMAGES).items():
+        trace = folder / f"{release}.ftrace.gz"
         try:
             if not trace.exists():
                 order = Order(image, (identifying.load(),), trace, records=identifying.RECORDS, time_limit_s=LIMIT_S)
                 record(order, native_engine())
-            rows.append(row(image, trace))
+            rows.append(row(release, trace))
         except SchedlabError as e:
             failed += 1
-            print(f"{image}: {e.message}", file=sys.stderr)
+            print(f"{release}: {e.message}", file=sys.stderr)
     print("\n".join([*HEAD, *(text for _, text in sorted(rows))]))
     return 1 if failed else 0
 
 
-def row(image: str, trace: Path) -> tuple[tuple[float, ...], str]:
+def row(release: str, trace: Path) -> tuple[tuple[float, ...], str]:
     """Sorted by decisions and state of the row that fits best."""
     engine = native_engine()
     reports: list[dict[str, Any]] = engine.replay(str(trace), matrix=True, first=1)
     ranked = sorted(reports, key=fit, reverse=True)
     best = best_of(ranked)
     others = [r for r in ranked if r not in best]
-    own = engine.row_of(image) or "none"
-    cells = [image, own, ", ".join(r["row"] for r in best), agreement(best[0]), following(others)]
+    own = engine.row_of(release) or "none"
+    cells = [release, own, ", ".join(r["row"] for r in best), agreement(best[0]), following(others)]
     state = best[0]["state"]["events"]
     shown = state["agreed"] / state["decisions"] if state["decisions"] else 1.0
-    return (fit(best[0])[0], shown, *map(int, image.split("."))), f"| {' | '.join(cells)} |"
+    return (fit(best[0])[0], shown, *map(int, re.findall(r"\d+", release))), f"| {' | '.join(cells)} |"
 
 
 def following(others: list[dict[str, Any]]) -> str:
@@ -76,6 +80,6 @@ def following(others: list[dict[str, Any]]) -> str:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
+    if len(sys.argv) < 2:
         sys.exit(__doc__)
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit(main(Path(sys.argv[1]), sys.argv[2:]))

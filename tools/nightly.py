@@ -1,17 +1,20 @@
 """Records chaos loads and prints how often the rows decide them as their kernels did, as a Markdown table, worst first.
 
-`nightly.py FOLDER [SEEDS [FIRST]]`: SEEDS loads (default 10) from FIRST (default 1), on each kernel with 1, 2 and 4
-CPUs. The traces are kept in FOLDER, those missing are recorded; with SEEDS 0 only those that are there are judged.
+`nightly.py FOLDER [SEEDS [FIRST [KERNEL...]]]`: SEEDS loads (default 10) from FIRST (default 1), with 1, 2 and 4 CPUs,
+on each kernel named or on all those of the corpus. `KERNEL=FILE` names the image of a kernel that the archive does not
+have. The traces are kept in FOLDER, and those missing are recorded; with SEEDS 0 nothing is recorded. All traces that
+are there are judged.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from corpus import KERNELS, SEEDED, TSC, Trace, emulation, workload
+from corpus import KERNELS, SEEDED, TSC, Trace, emulation, images, workload
 from schedlab.engine import native_engine
 from schedlab.errors import SchedlabError
 from schedlab.record import Order, record
@@ -26,17 +29,17 @@ HEAD = (
 NAME = re.compile(r"(?P<kernel>.+)-(?P<cpus>\d+)cpu-chaos-seed(?P<seed>\d+).*\.ftrace\.gz")
 
 
-def main(folder: Path, seeds: int = 10, first: int = 1) -> int:
+def main(folder: Path, kernels: Sequence[str], seeds: int = 10, first: int = 1) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     failed = 0
     for seed in range(first, first + seeds):
-        for kernel in KERNELS:
+        for kernel, image in images(kernels).items():
             for cpus in CPUS:
                 trace = Trace(kernel, cpus, f"{SEEDED}{seed}")
                 path = folder / trace.path.name
                 try:
                     if not path.exists():
-                        make(path, trace)
+                        make(path, trace, image)
                 except SchedlabError as e:
                     failed += 1
                     print(f"{trace.name}: {e.message}", file=sys.stderr)
@@ -46,9 +49,9 @@ def main(folder: Path, seeds: int = 10, first: int = 1) -> int:
     return 1 if failed else 0
 
 
-def make(path: Path, trace: Trace) -> None:
+def make(path: Path, trace: Trace, image: str) -> None:
     """One load on one kernel."""
-    order = Order(trace.kernel, (workload(trace),), path, trace.cpus, records=RECORDS, time_limit_s=TIME_LIMIT_S)
+    order = Order(image, (workload(trace),), path, trace.cpus, records=RECORDS, time_limit_s=TIME_LIMIT_S)
     how = emulation(trace)
     record(replace(order, emulation=how, append=TSC if how == "turns" else ""), native_engine())
 
@@ -67,6 +70,6 @@ def judged(path: Path, name: re.Match[str]) -> tuple[tuple[float, str], str]:
 
 
 if __name__ == "__main__":
-    if not 2 <= len(sys.argv) <= 4:
+    if len(sys.argv) < 2:
         sys.exit(__doc__)
-    sys.exit(main(Path(sys.argv[1]), *map(int, sys.argv[2:4])))
+    sys.exit(main(Path(sys.argv[1]), sys.argv[4:] or KERNELS, *map(int, sys.argv[2:4])))
