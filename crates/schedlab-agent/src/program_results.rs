@@ -214,6 +214,7 @@ mod tests {
             ("lmbench-lat-pipe", "", include_str!("../tests/programs/lmbench-3.0-a9.txt")),
             ("netperf-tcp-rr", include_str!("../tests/programs/netperf-2.7.0.txt"), ""),
             ("schbench", "", include_str!("../tests/programs/schbench-3d16b23.txt")),
+            ("schbench-2020", "", include_str!("../tests/programs/schbench-abe4f96.txt")),
             ("schbench-1.0", "", include_str!("../tests/programs/schbench-1.0.txt")),
             ("sysbench-cpu", include_str!("../tests/programs/sysbench-1.0.20-cpu.txt"), ""),
         ];

@@ -49,7 +49,7 @@ struct ProgramCall {
     package: &'static str,
 }
 
-const PROGRAM_CALLS: [ProgramCall; 40] = [
+const PROGRAM_CALLS: [ProgramCall; 41] = [
     call("hackbench", "hackbench", &[], false, "rt-tests"),
     call("perf-messaging", "perf", &["bench", "sched", "messaging"], false, "linux-perf"),
     ProgramCall { versions: [None, Some((6, 15))], ..PIPE },
@@ -99,6 +99,7 @@ const PROGRAM_CALLS: [ProgramCall; 40] = [
     ProgramCall { id: "netperf-udp-rr", ..NETPERF },
     call("rt-app", "rt-app", &[], true, "rt-app"),
     call("schbench", "schbench", &[], false, ""),
+    call("schbench-2020", "schbench", &[], false, ""),
     call("schbench-1.0", "schbench", &[], false, ""),
 ];
 

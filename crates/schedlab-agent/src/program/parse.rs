@@ -74,7 +74,12 @@ pub fn parse(id: &str, stdout: &str, stderr: &str) -> Result<ParsedOutput, Strin
         }
         id if super::lmbench::is_tool(id) => super::lmbench::parse(id, stderr),
         "netperf-tcp-rr" | "netperf-udp-rr" => super::netperf::parse(stdout),
-        "schbench" => schbench(stderr, &[("Latency percentiles", "latency")]),
+        // The line of 2020 and 2021 also says how long it has run, so that the two are not taken for each other.
+        "schbench" if stderr.contains(SCHBENCH_2020) => {
+            Err(format!("'{SCHBENCH_2020}' is that of schbench-2020, and is"))
+        }
+        "schbench" => schbench(stderr, &[("Latency percentiles (usec)", "latency")]),
+        "schbench-2020" => schbench(stderr, &[(SCHBENCH_2020, "latency")]),
         "schbench-1.0" => {
             let tables =
                 [("Wakeup Latencies", "wakeup_latency"), ("Request Latencies", "request_latency"), ("RPS", "rps")];
@@ -86,6 +91,8 @@ pub fn parse(id: &str, stdout: &str, stderr: &str) -> Result<ParsedOutput, Strin
         other => Err(format!("the output of {other} cannot be parsed")),
     }
 }
+
+const SCHBENCH_2020: &str = "Latency percentiles (usec) runtime";
 
 /// The first number on the first line that begins with `key`, after the key.
 fn number_after(text: &str, key: &str) -> Option<f64> {
@@ -258,8 +265,9 @@ mod tests {
     const STRESS: &str = include_str!("../../tests/programs/stress-ng-0.15.06.txt");
     const STRESSORS: &str = include_str!("../../tests/programs/stress-ng-0.15.06-stressors.txt");
 
-    // No schbench is packaged: built from its repository at 3d16b23, and at 24e32b8 for 1.0.
+    // No schbench is packaged: built from its repository at 3d16b23, at abe4f96 for 2020, and at 24e32b8 for 1.0.
     const SCHBENCH: &str = include_str!("../../tests/programs/schbench-3d16b23.txt");
+    const SCHBENCH_20: &str = include_str!("../../tests/programs/schbench-abe4f96.txt");
     const SCHBENCH_1: &str = include_str!("../../tests/programs/schbench-1.0.txt");
     const HASH: &str = include_str!("../../tests/programs/perf-6.1-futex-hash.txt");
     const LOCK_PI: &str = include_str!("../../tests/programs/perf-6.1-futex-lock-pi.txt");
@@ -271,7 +279,8 @@ mod tests {
     const MEMORY: &str = include_str!("../../tests/programs/sysbench-1.0.20-memory.txt");
     const SYSBENCH: &str = include_str!("../../tests/programs/sysbench-1.0.20-cpu.txt");
 
-    const IDS: [&str; 21] = [
+    const IDS: [&str; 22] = [
+        "schbench-2020",
         "lmbench-lat-ctx",
         "netperf-udp-rr",
         "hackbench",
@@ -386,6 +395,11 @@ mod tests {
         let old: Vec<&str> = old.collect();
         let old: Vec<String> = old.chunks(2).map(|pair| format!("latency.{} {}", pair[0], pair[1])).collect();
         assert_eq!(stats("schbench", SCHBENCH), old);
+        let of_2020 = stats("schbench-2020", SCHBENCH_20);
+        assert_eq!(of_2020.len(), 9, "{of_2020:?}");
+        for (id, text) in [("schbench", SCHBENCH_20), ("schbench-2020", SCHBENCH), ("schbench", SCHBENCH_1)] {
+            assert!(parse(id, "", text).is_err(), "{id}");
+        }
         let new = stats("schbench-1.0", SCHBENCH_1);
         for one in ["wakeup_latency.p99.9 3612", "request_latency.p50 182", "request_latency.max 24246", "rps.p50 7240"]
         {
