@@ -24,9 +24,13 @@ PACKAGES = {
     "perf": "linux-perf",
     "stress-ng": "stress-ng",
     "sysbench": "sysbench",
+    "rt-app": "rt-app",
+    "netperf": "netperf (of the component non-free)",
+    "lat_ctx": "lmbench (of the component non-free), its folder below /usr/lib/lmbench/bin added to PATH",
     "schbench": None,
 }
-"""Debian's package of each real program in the catalogue; schbench has none and must be built."""
+"""Debian's package of each real program in the catalogue; schbench has none and must be built. lat_ctx
+stands for all tools of lmbench."""
 
 
 @dataclass(frozen=True, slots=True)
