@@ -13,13 +13,19 @@ const HZ: u32 = 250;
 const HZ_RANGE: std::ops::RangeInclusive<u32> = 1..=10_000;
 
 /// Header lines that are knobs, each followed by its value.
-const KNOBS: [&str; 6] = [
+const KNOBS: [&str; 12] = [
     "base_slice_ns",
     "latency_ns",
     "min_granularity_ns",
     "wakeup_granularity_ns",
     "idle_min_granularity_ns",
     "migration_cost_ns",
+    "llc_balancing/enabled",
+    "llc_balancing/aggr_tolerance",
+    "llc_balancing/epoch_period",
+    "llc_balancing/epoch_affinity_timeout",
+    "llc_balancing/overaggr_pct",
+    "llc_balancing/imb_pct",
 ];
 
 /// A configured row, and the settings of the header that it could not take.

@@ -233,7 +233,8 @@ pub struct BalanceReport {
     pub quiet: u64,
     /// Load averages of the tasks that passes looked at, as followed, within 2 of the probed ones.
     pub task_loads: Score,
-    /// The caches that charged tasks and their processes prefer (7.2 and later), where any is preferred.
+    /// The caches that charged tasks and their processes prefer (7.2 and later), where kernel or row changed one since the task's last
+    /// charge.
     pub preferences: Score,
     /// Simple rules on the same passes.
     pub baselines: BalanceBaselines,

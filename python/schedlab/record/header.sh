@@ -40,9 +40,10 @@ to=$(look)
 	}'
 
 # Knobs are sysctls to 5.12 and in debugfs from 5.13 on; so the switches have moved.
-for file in /proc/sys/kernel/sched_* /sys/kernel/debug/sched_features /sys/kernel/debug/sched/*; do
+for file in /proc/sys/kernel/sched_* /sys/kernel/debug/sched_features /sys/kernel/debug/sched/* /sys/kernel/debug/sched/llc_balancing/*; do
 	[ -f "$file" ] || continue
 	name=${file##*/}
+	case $file in */llc_balancing/*) name=llc_balancing/$name ;; esac
 	case $name in debug | verbose) continue ;; esac
 	value=$(cat "$file" 2>/dev/null | head -n 1) || continue
 	[ -n "$value" ] && echo "# $name $value"

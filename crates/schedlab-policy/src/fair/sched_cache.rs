@@ -74,7 +74,8 @@ impl Fair {
     }
 
     /// Adopts what a trace shows of the task's process, and then counts the charge of `ran`, which the charge itself no longer does
-    /// from then on. Whether process and task preferred the caches that they should; `None` if that could not be known.
+    /// from then on. Whether process and task preferred the caches that they should; `None` if that could not be known, or did not
+    /// change since the task was last shown.
     pub fn follow_process(&mut self, cpu: CpuId, task: TaskId, shown: &ProcessShown, ran: Nanos) -> Option<bool> {
         let (queued, now) = (self.entity(task).on_rq, self.updated_to(cpu));
         self.sched_cache_mut()?.follow(cpu, task, shown, (ran, queued), now)
@@ -84,7 +85,9 @@ impl Fair {
     pub fn follow_cache_work(&mut self, cpu: CpuId, task: TaskId) {
         let (nr_cpus, now) = (self.config.nr_cpus as u32, self.updated_to(cpu));
         let curr: Vec<Option<TaskId>> = (0..nr_cpus).map(|cpu| self.curr(CpuId(cpu))).collect();
-        self.task_cache_work(cpu, task, |cpu| curr.get(cpu.index()).copied().flatten(), now);
+        if let Some(cache) = self.sched_cache_mut() {
+            cache.follow_work(cpu, task, |cpu| curr.get(cpu.index()).copied().flatten(), now);
+        }
     }
 
     /// Utilisation and capacity of each cache as the last pass compared them (`sched_domain_shared`).

@@ -10,24 +10,38 @@ use crate::asym::fits_capacity;
 impl SchedCache {
     /// `account_mm_sched`: the task ran on the CPU for `delta`. `queued`: `task_running_on_cpu`.
     pub fn account_mm_sched(&mut self, cpu: CpuId, task: TaskId, delta: Nanos, queued: bool, now: Nanos) {
-        let state = self.groups.task(task);
-        let Some(group) = state.group.filter(|_| self.active) else { return };
+        let Some(group) = self.groups.task(task).group.filter(|_| self.active) else { return };
+        self.account_group(cpu, task, group, delta, now);
+        let preferred = self.get_pref_llc(group);
+        if queued && self.groups.task(task).preferred_llc != preferred {
+            self.set_preferred_llc(cpu, task, preferred, true);
+        }
+    }
+
+    /// The part that concerns the process.
+    pub(super) fn account_group(&mut self, cpu: CpuId, task: TaskId, group: u32, delta: Nanos, now: Nanos) {
         let (jiffies, period) = (self.jiffies(now), self.tuning.epoch_period);
         let rq = &mut self.cpus[cpu.index()];
         rq.update(jiffies, period);
         let time = self.groups.group_mut(group).time_on(cpu, rq);
         time.follow(rq);
-        time.runtime += delta;
-        rq.runtime += delta;
+        // A damaged trace may charge without end.
+        time.runtime = time.runtime.saturating_add(delta);
+        rq.runtime = rq.runtime.saturating_add(delta);
         let epochs = (rq.epoch as i64).wrapping_sub(self.groups.group(group).epoch as i64);
         let stale = epochs > self.tuning.epoch_affinity_timeout as i64;
-        if stale || self.invalid_llc_nr(state, cpu) {
+        if stale || self.invalid_llc_nr(self.groups.task(task), cpu) {
             self.groups.group_mut(group).cpu = None;
         }
-        let preferred = self.get_pref_llc(group);
-        if queued && state.preferred_llc != preferred {
+    }
+
+    /// The task prefers this cache from now on. `queued`: it counts on the CPU.
+    pub(super) fn set_preferred_llc(&mut self, cpu: CpuId, task: TaskId, llc: Option<LlcId>, queued: bool) {
+        if queued {
             self.account_llc_dequeue(cpu, task);
-            self.groups.task_mut(task).preferred_llc = preferred;
+        }
+        self.groups.task_mut(task).preferred_llc = llc;
+        if queued {
             self.account_llc_enqueue(cpu, task);
         }
     }
@@ -70,7 +84,7 @@ impl SchedCache {
     }
 
     /// `get_pref_llc`: the cache of the CPU that the process prefers.
-    fn get_pref_llc(&self, group: u32) -> Option<LlcId> {
+    pub(super) fn get_pref_llc(&self, group: u32) -> Option<LlcId> {
         self.groups.group(group).cpu.map(|cpu| self.llc_of[cpu.index()])
     }
 

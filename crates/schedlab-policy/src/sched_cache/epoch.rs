@@ -51,7 +51,7 @@ impl CacheTime {
 
     /// `fraction_mm_sched`, after both were updated.
     pub fn fraction_mm_sched(&self, cpu: &CpuEpoch) -> u64 {
-        (u128::from(NICE_0_LOAD) * u128::from(self.runtime) / u128::from(cpu.runtime + 1)) as u64
+        (u128::from(NICE_0_LOAD) * u128::from(self.runtime) / (u128::from(cpu.runtime) + 1)) as u64
     }
 }
 

@@ -43,6 +43,8 @@ pub(super) struct CacheTask {
     pub preferred_llc: Option<LlcId>,
     /// `cache_work` is pending.
     pub work: bool,
+    /// What a trace showed last: the caches that its process and itself prefer.
+    pub shown: (Option<LlcId>, Option<LlcId>),
 }
 
 /// Every group and task.
