@@ -71,7 +71,7 @@ impl FairClass<'_> {
     fn runs_pressed(&self, env: &Env, src: CpuId, pct: u32) -> bool {
         env.idle != CpuIdle::Not
             && self.check_cpu_capacity(src, pct)
-            && self.fair.rq(src).h_nr_running == 1
+            && self.h_nr_runnable(src) == 1
             && self.capacity_of(src) * u64::from(pct) < self.capacity_of(env.dst) * 100
     }
 

@@ -70,7 +70,7 @@ impl FairClass<'_> {
         pct: u32,
         considers: impl Fn(CpuId) -> bool,
     ) -> u64 {
-        let pressed = |cpu: &CpuId| self.fair.rq(*cpu).h_nr_running == 1 && self.check_cpu_capacity(*cpu, pct);
+        let pressed = |cpu: &CpuId| self.h_nr_runnable(*cpu) == 1 && self.check_cpu_capacity(*cpu, pct);
         let cpus = group.cpus.iter().copied().filter(|cpu| considers(*cpu) && pressed(cpu));
         cpus.map(|cpu| self.fair.cpu_load(cpu)).max().unwrap_or(0)
     }

@@ -65,7 +65,7 @@ impl FairClass<'_> {
 
     /// It has a fair task and, seen from its lowest domain, little capacity for it.
     fn is_pressed(&self, cpu: CpuId) -> bool {
-        self.fair.rq(cpu).h_nr_running > 0
+        self.h_nr_runnable(cpu) > 0
             && self.core.domains.depth(cpu) > 0
             && self.check_cpu_capacity(cpu, self.core.domains.at(cpu, 0).imbalance_pct)
     }

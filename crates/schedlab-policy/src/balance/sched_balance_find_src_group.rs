@@ -306,7 +306,7 @@ impl FairClass<'_> {
         let (group, pct, asym) = (&domain.groups[group], domain.imbalance_pct, domain.asym);
         let (mut busiest, mut busiest_capacity) = ((None, 0), 1);
         for &cpu in &group.cpus {
-            let nr_running = self.fair.rq(cpu).h_nr_running;
+            let nr_running = self.h_nr_runnable(cpu);
             if nr_running == 0 || !env.considers(cpu) {
                 continue;
             }

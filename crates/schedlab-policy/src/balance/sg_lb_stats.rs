@@ -110,6 +110,16 @@ impl FairClass<'_> {
         group.cpus.iter().copied().filter(busy).map(|cpu| asym.misfit_load(cpu)).max().unwrap_or(0)
     }
 
+    /// Tasks of the fair class on the CPU (`cfs.h_nr_running`), from 6.14 on without delayed ones (`cfs.h_nr_runnable`).
+    #[inline(always)]
+    pub(super) fn h_nr_runnable(&self, cpu: CpuId) -> u32 {
+        let rq = self.fair.rq(cpu);
+        match self.core.rules.delayed_do_not_count {
+            true => rq.h_nr_running.saturating_sub(rq.h_nr_delayed),
+            false => rq.h_nr_running,
+        }
+    }
+
     #[inline(always)]
     fn sum_group(&self, group: &Group, considers: impl Fn(CpuId) -> bool) -> GroupStats {
         let mut stats = GroupStats { capacity: group.capacity, ..GroupStats::of(group.cpus.len() as u32) };
@@ -117,7 +127,7 @@ impl FairClass<'_> {
             let nr_running = self.core.rqs[cpu.index()].nr_running;
             stats.idle_cpus += u32::from(nr_running == 0 && self.core.is_idle(cpu));
             stats.nr_running += nr_running;
-            stats.h_nr_running += self.fair.rq(cpu).h_nr_running;
+            stats.h_nr_running += self.h_nr_runnable(cpu);
             stats.load += self.fair.cpu_load(cpu);
             stats.util += self.fair.cpu_util_cfs(cpu);
             stats.runnable += self.fair.cpu_runnable(cpu);
