@@ -228,7 +228,13 @@ impl Knob {
         let short = short.strip_prefix("kernel.").unwrap_or(short);
         let short = short.strip_prefix("sched_").unwrap_or(short);
         let bare = |name: &'static str| name.strip_suffix("_ns").unwrap_or(name);
-        let in_folder = |info: &KnobInfo| info.name.contains('/') && (name == info.name || name == info.path);
+        // A file in a folder goes by both, or by the kernel's variable (`llc_imb_pct`).
+        let in_folder = |info: &KnobInfo| {
+            info.name.split_once("_balancing/").is_some_and(|(of, file)| {
+                let variable = short.strip_prefix(of).and_then(|rest| rest.strip_prefix('_'));
+                name == info.name || name == info.path || variable == Some(file)
+            })
+        };
         KNOBS.iter().find(|info| info.name == short || bare(info.name) == short || in_folder(info))
     }
 }
@@ -278,7 +284,7 @@ mod tests {
             assert_eq!(Knob::find(name).map(|i| i.knob), Some(Knob::BaseSlice), "{name}");
         }
         assert_eq!(Knob::find("kernel.sched_latency_ns").map(|i| i.knob), Some(Knob::Latency));
-        for name in ["llc_balancing/enabled", "sched/llc_balancing/enabled"] {
+        for name in ["llc_balancing/enabled", "sched/llc_balancing/enabled", "llc_enabled"] {
             assert_eq!(Knob::find(name).map(|i| i.knob), Some(Knob::LlcEnabled), "{name}");
         }
         assert!(Knob::find("enabled").is_none());

@@ -227,6 +227,19 @@ fn tasks_are_pulled_as_the_kernel_pulled_them() {
     assert!(traces >= 3, "{traces}");
 }
 
+/// What is demanded of the caches that processes and their threads prefer (7.2 and later) where these change, in parts of 100.
+const PREFERENCES: u64 = 90;
+
+#[test]
+fn caches_are_preferred_as_the_kernel_preferred_them() {
+    let changes = replayed().iter().map(|(trace, reports)| (trace, &reports[0], reports[0].balances.preferences));
+    let shown: Vec<_> = changes.filter(|(_, _, score)| score.decisions > 0).collect();
+    for (trace, report, score) in &shown {
+        assert!(score.agreed * 100 >= score.decisions * PREFERENCES, "{}: {report}", trace.name);
+    }
+    assert!(shown.iter().any(|(_, _, score)| score.decisions > JUDGED), "no trace has changes enough");
+}
+
 /// Rows of different series whose picks and preemptions on one CPU follow the same rules but for the order in which
 /// buddies are cleared: ALT_PERIOD and BASE_SLICE of 5.13 are backports in 5.10.262, and 5.15 adds only what idle groups do. They
 /// differ in placement and load. 6.8 differs from 6.6 by its tree and by what a new weight does to a queued group, 6.17 from

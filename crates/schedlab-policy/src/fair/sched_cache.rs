@@ -78,7 +78,7 @@ impl Fair {
     /// change since the task was last shown.
     pub fn follow_process(&mut self, cpu: CpuId, task: TaskId, shown: &ProcessShown, ran: Nanos) -> Option<bool> {
         let (queued, now) = (self.entity(task).on_rq, self.updated_to(cpu));
-        self.sched_cache_mut()?.follow(cpu, task, shown, (ran, queued), now)
+        self.sched_cache_mut()?.follow(cpu, task, shown, ran, queued, now)
     }
 
     /// `task_cache_work` where a trace shows it.

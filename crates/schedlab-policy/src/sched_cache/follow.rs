@@ -16,7 +16,8 @@ impl SchedCache {
         cpu: CpuId,
         task: TaskId,
         shown: &ProcessShown,
-        (ran, queued): (Nanos, bool),
+        ran: Nanos,
+        queued: bool,
         now: Nanos,
     ) -> Option<bool> {
         self.follow_ticks(shown.jiffies);
