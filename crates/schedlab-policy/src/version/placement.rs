@@ -366,7 +366,7 @@ rules! {
     /// The threads of a process are brought together under one last-level cache (CONFIG_SCHED_CACHE).
     BOTH "balance: cache-aware" in "can_migrate_llc"
     cache_aware: bool = false,
-        from "7.2" unverified "read in 7.2.13" => true;
+        from "7.2" by "df0d98475954" => true;
 
     /// Until a pass has failed, a task with negative lag stays if its queue at the destination has tasks.
     BOTH "balance: ineligible tasks" in "can_migrate_task"
