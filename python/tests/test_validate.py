@@ -26,6 +26,15 @@ CALIBRATION = {
     },
     "idle": [{"name": "HLT", "exit": {**POINTS, "how": "a sleeper"}, "target-residency": 500, "polling": False}],
     "memory": {"cpu": 12000, "node": 21000, "how": "triad"},
+    "caches": {
+        "levels": [
+            {"name": "l1", "kib": 32, "read": 40},
+            {"name": "l2", "kib": 512, "read": 44, "shared-by": "llc"},
+            {"name": "llc", "kib": 32768, "read": 44},
+        ],
+        "memory": 80,
+        "how": "16 KiB read in order",
+    },
     "absent": {"scan-cpu": "within the kernel"},
 }
 
@@ -47,10 +56,18 @@ def test_a_calibration_is_a_machine_that_the_simulator_reads(tmp_path: Path) -> 
     assert "# scan-cpu: within the kernel" in written
     assert parsed["costs"]["ipi"]["source"] == "measured: two CPUs; distances that were not measured repeat the nearest"
     assert parsed["memory"] == {"cpu": 12000, "node": 21000, "source": "measured: triad"}
+    assert parsed["caches"] == {
+        "l1": {"size": "32KiB", "read": "40ns"},
+        "l2": {"size": "512KiB", "read": "44ns", "shared-by": "llc"},
+        "llc": {"size": "32768KiB", "read": "44ns"},
+        "memory": {"read": "80ns"},
+        "source": "measured: 16 KiB read in order",
+    }
     assert any("getppid" in source for source in machine.sources)
-    without = json.dumps({key: value for key, value in CALIBRATION.items() if key != "memory"})
+    without = json.dumps({key: value for key, value in CALIBRATION.items() if key not in ("memory", "caches")})
     old = calibrate.preset(calibrate._measured(without, "here", "", None), date(2026, 11, 22))
-    assert "memory" not in tomllib.loads(old)  # as an agent of before, or a guest whose clock counts instructions
+    # As an agent of before, or a guest whose clock counts instructions.
+    assert not {"memory", "caches"} & tomllib.loads(old).keys()
 
 
 def test_a_calibration_of_this_machine_has_its_topology() -> None:

@@ -3,7 +3,7 @@
 use schedlab_model::{CpuMask, Nanos, SEC};
 use schedlab_policy::Version;
 use schedlab_workload::verbs::Own;
-use schedlab_workload::{Policy, TaskSpec};
+use schedlab_workload::{Policy, TaskSpec, Workload};
 
 use crate::attribute_values::{cpus, nice, policy, slice};
 use crate::cgroup::{path, placed};
@@ -51,6 +51,14 @@ impl<'a> Attributes<'a> {
             working_set: get("working-set").map(|value| kib(&value)).transpose()?,
             timer_slack: get("timer-slack").map(|value| value.duration(1..=SEC)).transpose()?,
         })
+    }
+
+    /// Applies the attributes to all tasks of a workload. A working set replaces those of its programs.
+    pub fn apply_to(&self, workload: &mut Workload) {
+        workload.tasks.iter_mut().for_each(|task| self.apply(task));
+        if self.working_set.is_some() {
+            workload.programs.iter_mut().for_each(|program| program.working_set = 0);
+        }
     }
 
     /// Applies the attributes to a task.

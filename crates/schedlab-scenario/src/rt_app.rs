@@ -61,7 +61,7 @@ pub(crate) fn read(table: &Table, value: &Value, dir: &Path, nr_cpus: usize) -> 
 fn end_after(workload: &mut Workload, duration: Nanos) {
     let program = workload.programs.len() as u32;
     let ops = vec![Op::Sleep(Amount::Fixed(duration)), Op::Finish];
-    workload.programs.push(Program { name: "rt-app".into(), ops, lines: Vec::new() });
+    workload.programs.push(Program { name: "rt-app".into(), ops, ..Program::default() });
     workload.tasks.push(TaskSpec { name: "rt-app".into(), program, jitter: false, ..TaskSpec::default() });
     workload.ends = true;
 }

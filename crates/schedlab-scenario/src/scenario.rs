@@ -390,7 +390,7 @@ fn changed(plain: &[Workload], drafts: &[workload::Draft], variant: &variant::Dr
     let mut workloads = plain.to_vec();
     for (name, attributes) in &variant.tasks {
         let named = workloads.iter_mut().zip(drafts).filter(|(_, draft)| draft.declared == *name);
-        named.flat_map(|(workload, _)| &mut workload.tasks).for_each(|task| attributes.apply(task));
+        named.for_each(|(workload, _)| attributes.apply_to(workload));
     }
     workloads
 }

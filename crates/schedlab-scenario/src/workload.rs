@@ -132,7 +132,7 @@ pub(crate) fn read<'a>(
         (None, None) => ("program".to_owned(), None, (from_steps(&table, nr_cpus)?, None), Vec::new()),
     };
     let attributes = Attributes::read(&table, &skip, nr_cpus)?;
-    workload.tasks.iter_mut().for_each(|task| attributes.apply(task));
+    attributes.apply_to(&mut workload);
     if !inside.is_empty() && (attributes.cgroup.is_some() || workload.tasks.iter().any(|task| task.cgroup.is_some())) {
         return Err(table.error("control groups inside a guest are not modelled").hint("remove cgroup"));
     }

@@ -190,7 +190,7 @@ fn with_deadline_tasks(mut spec: RunSpec) -> RunSpec {
         };
         let again = Op::SetPolicy(policy);
         let ops = vec![Op::Set(7, 20), again, job, pause, last, work(1000), Op::DecJump { reg: 7, to: 1 }];
-        workload.programs.push(Program { name: format!("d{index}"), ops, lines: Vec::new() });
+        workload.programs.push(Program { name: format!("d{index}"), ops, ..Program::default() });
         workload.tasks.push(TaskSpec {
             name: format!("d{index}"),
             program: index as u32,

@@ -95,7 +95,7 @@ fn workload(name: &str, tasks: Vec<(Policy, u32, Vec<Op>)>) -> Workload {
     let mut workload = Workload { name: name.into(), ..Workload::default() };
     for (i, (policy, count, ops)) in tasks.into_iter().enumerate() {
         let name = format!("{name}{i}");
-        workload.programs.push(Program { name: name.clone(), ops, lines: Vec::new() });
+        workload.programs.push(Program { name: name.clone(), ops, ..Program::default() });
         workload.tasks.push(TaskSpec { name, program: i as u32, count, policy, ..TaskSpec::default() });
     }
     workload

@@ -8,7 +8,7 @@ use schedlab_sim::Outcome;
 use schedlab_spec::{CacheLevel, Caches, Machine, Mechanism, RunSpec, SharedBy};
 use schedlab_trace::{Event, Kind};
 use schedlab_workload::catalogue::{self, OptionValue, Where};
-use schedlab_workload::{Amount, Op, Workload};
+use schedlab_workload::{Amount, Op, TaskKind, Workload};
 use support::{kernel, machine, record, spec, tasks};
 
 const L2: u64 = 1024;
@@ -149,4 +149,27 @@ fn time_is_conserved_with_refills() {
     spec.noise = true;
     let found = refills(&run(&spec).1).len();
     assert!(found > 100, "{found}");
+}
+
+/// A forked task has the set of its program, or that of its parent where the program has none.
+#[test]
+fn a_forked_task_has_the_set_of_its_program() {
+    let worked = |parent: u32, of_program: u32| {
+        let body = vec![Op::Run(Amount::Fixed(40 * MSEC)), Op::Exit];
+        let fork = Op::Fork { program: 2, kind: TaskKind::Process, into: 0 };
+        let mut workload = tasks(vec![
+            ("parent", 0, Some(0), vec![fork, Op::Exit]),
+            ("other", 0, Some(0), hog()),
+            ("never", 0, Some(0), body),
+        ]);
+        workload.programs[2].working_set = of_program;
+        workload.tasks.pop();
+        let events = run(&of(workload, &[parent, 600])).1;
+        refills(&events).iter().map(|(kib, _)| *kib).max().unwrap_or(0)
+    };
+    // 600 KiB of the other task and the child's set are this much more than the L2.
+    let cases = [(0, 0, 0), (0, 700, 276), (500, 0, 76), (500, 700, 276)];
+    for (parent, of_program, missing) in cases {
+        assert_eq!(worked(parent, of_program), missing, "{parent} {of_program}");
+    }
 }

@@ -161,7 +161,7 @@ impl Code {
         };
         let ops = self.ops.iter().map(resolve).collect();
         let lines = if self.lines.iter().any(|line| *line > 0) { self.lines } else { Vec::new() };
-        Program { name: name.to_string(), ops, lines }
+        Program { name: name.to_string(), ops, lines, working_set: 0 }
     }
 }
 
@@ -231,6 +231,12 @@ impl Builder {
     pub fn program(&mut self, name: &str, code: Code) -> ProgramId {
         self.workload.programs.push(code.finish(name));
         self.workload.programs.len() as ProgramId - 1
+    }
+
+    /// The tasks of the programs with this name use so many KiB repeatedly.
+    pub fn working_set(&mut self, name: &str, kib: u32) {
+        let named = self.workload.programs.iter_mut().filter(|program| program.name == name);
+        named.for_each(|program| program.working_set = kib);
     }
 
     /// Reserves the id of a program that is written later.

@@ -471,6 +471,9 @@ pub struct Program {
     pub ops: Vec<Op>,
     /// Source line of each step in the user's file, 0 where there is none; same length as `ops` or empty.
     pub lines: Vec<u32>,
+    /// Working set in KiB of the tasks that start with it; 0: that of the parent.
+    #[serde(default, skip_serializing_if = "crate::workload::is_none")]
+    pub working_set: u32,
 }
 
 impl Program {

@@ -304,7 +304,7 @@ pub struct Workload {
 }
 
 /// Whether no working set is stated.
-fn is_none(kib: &u32) -> bool {
+pub(crate) fn is_none(kib: &u32) -> bool {
     *kib == 0
 }
 

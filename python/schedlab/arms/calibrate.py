@@ -38,6 +38,8 @@ class Measured:
     idle: Sequence[Mapping[str, Any]]
     memory: Mapping[str, Any]
     """The bandwidth of the memory; empty if it was not measured."""
+    caches: Mapping[str, Any]
+    """Sizes and read times of the caches; empty if they were not measured."""
     absent: Mapping[str, str]
     """Costs that could not be measured, with the reason."""
     where: str
@@ -80,7 +82,7 @@ def vm(engine: Engine, row: str, quick: bool, traced: bool, tell: Callable[[str]
     where += ", scheduler tracepoints on" if traced else ""
     measured = _measured(sent.text("stdout"), where, sent.text("header"), sent.topology)
     why = "the clock of this guest counts instructions, whatever they wait for"
-    return replace(measured, memory={}, absent={**measured.absent, "memory": why})
+    return replace(measured, memory={}, caches={}, absent={**measured.absent, "memory": why, "caches": why})
 
 
 def _words(quick: bool, traced: bool) -> list[str]:
@@ -94,6 +96,7 @@ def _measured(text: str, where: str, header: str, groups: Mapping[str, Sequence[
             document["costs"],
             document.get("idle", ()),
             document.get("memory", {}),
+            document.get("caches", {}),
             document.get("absent", {}),
             where,
             _hz(header),
@@ -134,6 +137,8 @@ def preset(measured: Measured, day: date) -> str:
         lines += ["", *_cost(name, cost)]
     if measured.memory:
         lines += ["", *_memory(measured.memory)]
+    if measured.caches:
+        lines += ["", *_caches(measured.caches)]
     for idle in measured.idle:
         lines += ["", "[[idle]]", f'name = "{_plain(str(idle["name"]))}"', f"exit = {_quantiles(idle['exit'])}"]
         lines += [f"polling = {str(bool(idle['polling'])).lower()}"] if "polling" in idle else []
@@ -168,6 +173,18 @@ def _cost(name: str, cost: Mapping[str, Any]) -> list[str]:
 def _memory(memory: Mapping[str, Any]) -> list[str]:
     rates = [f"{key} = {memory[key]}" for key in ("cpu", "node", "remote") if key in memory]
     return ["[memory]", *rates, f'source = "{_source(memory)}"']
+
+
+def _caches(caches: Mapping[str, Any]) -> list[str]:
+    levels = [
+        f'{level["name"]} = {{ size = "{level["kib"]}KiB", read = "{level["read"]}ns"{_shared(level)} }}'
+        for level in caches["levels"]
+    ]
+    return ["[caches]", *levels, f'memory = {{ read = "{caches["memory"]}ns" }}', f'source = "{_source(caches)}"']
+
+
+def _shared(level: Mapping[str, Any]) -> str:
+    return f', shared-by = "{level["shared-by"]}"' if "shared-by" in level else ""
 
 
 def _distances(cost: Mapping[str, Any]) -> list[str]:

@@ -4,6 +4,7 @@
 //! the kernel are listed as absent with the reason; none is guessed.
 
 mod bandwidth;
+mod caches;
 mod calls;
 mod crossing;
 mod events;
@@ -72,6 +73,9 @@ pub struct Calibration {
     pub idle: Vec<idle::State>,
     /// `[memory]`.
     pub memory: bandwidth::Bandwidth,
+    /// `[caches]`, where the kernel tells their sizes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub caches: Option<caches::Caches>,
     /// Measurements that have no key in a machine file.
     pub other: BTreeMap<&'static str, Cost>,
     /// Costs that were not measured, with the reason.
@@ -185,7 +189,11 @@ pub fn calibrate(topology: &Topology, quick: bool, trace: bool) -> Result<Calibr
     }
     let memory = bandwidth::measure(effort.passes, bandwidth::arrays(), &cpus.node, &cpus.other_node)?;
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
-    Ok(Calibration { release, cpus: cpus.count, costs, idle: states, memory, other, absent })
+    let caches = caches::measure(cpus.first, 2 * effort.passes + 1);
+    if caches.is_none() {
+        absent.insert("caches", "the kernel does not tell the sizes of the caches".to_owned());
+    }
+    Ok(Calibration { release, cpus: cpus.count, costs, idle: states, memory, caches, other, absent })
 }
 
 /// Pins the calling thread to one CPU.

@@ -99,8 +99,8 @@ pub const IDLE: Section = Section {
 pub const CACHES: Section = Section {
     name: "[caches]",
     keys: &[
-        key("l1", "cache", "", "the L1 data cache of each core"),
-        key("l2", "cache", "", "the L2 cache of each core"),
+        key("l1", "cache", "", "the L1 data cache"),
+        key("l2", "cache", "", "the L2 cache"),
         key("llc", "cache", "", "each last-level cache of the topology"),
         key("memory", "table with read", "", "the memory behind the caches"),
         key(
@@ -119,6 +119,12 @@ pub const CACHE: Section = Section {
     keys: &[
         key("size", "size such as \"1MiB\"", "", "its capacity"),
         key("read", "duration", "", "time to read 1 KiB from it"),
+        key(
+            "shared-by",
+            "core or llc",
+            "core; llc: llc",
+            "the CPUs that share it: those of a core, or of a last-level cache",
+        ),
     ],
 };
 

@@ -12,6 +12,7 @@ use crate::value::{Table, Value};
 /// The levels that a machine may have, nearest first.
 const LEVELS: [(&str, SharedBy); 3] = [("l1", SharedBy::Core), ("l2", SharedBy::Core), ("llc", SharedBy::Llc)];
 const FORM: &str = "a table such as { size = \"1MiB\", read = \"20ns\" }";
+const SHARED_BY: &str = "core or llc";
 
 /// Reads the caches of a machine; `None` if neither it nor its base states them.
 pub(super) fn read(machine: &Table, base: Option<&Caches>, sources: &mut Sources) -> Result<Option<Caches>> {
@@ -29,6 +30,7 @@ pub(super) fn read(machine: &Table, base: Option<&Caches>, sources: &mut Sources
         if nearer.is_some_and(|nearer| nearer.kib > kib) {
             return Err(size.refuse("smaller than the cache before it").expected("caches that grow from l1 to llc"));
         }
+        let shared_by = shared(&level, shared_by, nearer)?;
         levels.push(CacheLevel { name, shared_by, kib, read: time(&level, nearer)? });
     }
     let memory = table.require("memory", "a table such as { read = \"100ns\" }")?;
@@ -37,6 +39,22 @@ pub(super) fn read(machine: &Table, base: Option<&Caches>, sources: &mut Sources
         levels.last().copied(),
     )?;
     Ok(Some(Caches { levels, memory }))
+}
+
+/// Which CPUs share a cache, if the table says so: not fewer than share the nearer one, and all of its domain share the last.
+fn shared(table: &Table, usual: SharedBy, nearer: Option<CacheLevel>) -> Result<SharedBy> {
+    let Some(value) = table.get("shared-by") else { return Ok(usual) };
+    let shared_by = match value.string(SHARED_BY)? {
+        "core" => SharedBy::Core,
+        "llc" => SharedBy::Llc,
+        _ => return Err(value.refuse("unknown CPUs").expected(SHARED_BY)),
+    };
+    let narrower = shared_by == SharedBy::Core
+        && (usual == SharedBy::Llc || nearer.is_some_and(|nearer| nearer.shared_by == SharedBy::Llc));
+    match narrower {
+        true => Err(value.refuse("shared by fewer CPUs than the cache before it or the domain").expected("llc")),
+        false => Ok(shared_by),
+    }
 }
 
 /// The time of 1 KiB: not less than from the nearer cache.

@@ -1,6 +1,6 @@
 use super::*;
 use schedlab_model::{CpuId, Distance};
-use schedlab_spec::Physics;
+use schedlab_spec::{Physics, SharedBy};
 use std::fs;
 
 #[test]
@@ -38,8 +38,11 @@ fn every_preset_loads_and_names_its_sources() {
         let physics = machine.physics;
         assert_eq!(has("line-transfer: "), physics.lines, "{id}");
         assert_eq!(has("memory: "), physics.memory, "{id}");
-        assert_eq!(has("physics: "), Physics { memory: false, ..physics } != Physics::default(), "{id}");
-        assert_eq!((has("caches: "), machine.caches.is_some()), (physics.warmth, physics.warmth), "{id}");
+        // On the HiKey the source says why warmth is off.
+        let others = Physics { memory: false, warmth: false, ..physics } != Physics::default();
+        assert_eq!(has("physics: "), others || id == "hikey960", "{id}");
+        assert_eq!(has("caches: "), machine.caches.is_some(), "{id}");
+        assert_eq!(physics.warmth, machine.caches.is_some() && id != "hikey960", "{id}");
         assert!(machine.sources.iter().all(|line| !line.contains(sources::NO_SOURCE)), "{id}");
         assert_eq!(machine.smt_rates.len(), machine.topology.smt(CpuId(0)).count(), "{id}");
     }
@@ -307,8 +310,39 @@ range = [\"50%\", \"200%\"]
     assert_eq!((levels, caches.memory), (vec![("l2", 1024, 20), ("llc", 8192, 60)], 150));
     assert!(machine.scale("caches", 2.0, 0));
     assert_eq!(machine.caches.unwrap().memory, 280);
-    let mut without = preset("laptop-8").unwrap().unwrap();
+    let (table, _) = rpi4_without_caches();
+    let mut without = parse("m.toml", table.as_bytes(), "m").unwrap();
     assert!(!without.physics.warmth && !without.scale("caches", 2.0, 0));
+}
+
+/// The preset without its caches, and how many lines it has then.
+fn rpi4_without_caches() -> (String, usize) {
+    let text = include_str!("../../../../machines/rpi4.toml");
+    let begin = text.find("[caches]").unwrap();
+    let end = begin + text[begin..].find("[[idle]]").unwrap();
+    let table = format!("{}{}", &text[..begin], &text[end..]);
+    let lines = table.lines().count();
+    (table, lines)
+}
+
+#[test]
+fn warmth_needs_caches() {
+    let (table, lines) = rpi4_without_caches();
+    let text = format!("{table}\n[physics]\nwarmth = true\n");
+    let error = parse("m.toml", text.as_bytes(), "m").unwrap_err();
+    let want = format!("m.toml:{}:10: physics.warmth: the machine does not say how large its caches are", lines + 3);
+    assert_eq!(error.to_string(), want);
+}
+
+/// A cache is shared by those for which it is stated: on a POWER9 two cores share the L2.
+#[test]
+fn the_cpus_that_share_a_cache_can_be_stated() {
+    let shared = |id: &str| -> Vec<(&str, SharedBy)> {
+        let caches = preset(id).unwrap().unwrap().caches.unwrap();
+        caches.levels.iter().map(|level| (level.name, level.shared_by)).collect()
+    };
+    assert_eq!(shared("power9-176"), [("l1", SharedBy::Core), ("l2", SharedBy::Llc), ("llc", SharedBy::Llc)]);
+    assert_eq!(shared("laptop-8"), [("l1", SharedBy::Core), ("l2", SharedBy::Core), ("llc", SharedBy::Llc)]);
 }
 
 #[test]
@@ -324,7 +358,14 @@ fn caches_that_cannot_be_are_refused() {
             "[caches]\nllc = { size = \"1MiB\", read = \"20ns\" }\nmemory = { read = \"10ns\" }",
             "4:19: caches.memory.read: \"10ns\": faster than the cache before it; expected times that grow from l1 to memory",
         ),
-        ("physics = { warmth = true }", "2:22: physics.warmth: the machine does not say how large its caches are"),
+        (
+            "[caches]\nllc = { size = \"1MiB\", read = \"20ns\", shared-by = \"core\" }\nmemory = { read = \"90ns\" }",
+            "3:51: caches.llc.shared-by: \"core\": shared by fewer CPUs than the cache before it or the domain; expected llc",
+        ),
+        (
+            "[caches]\nl1 = { size = \"1KiB\", read = \"2ns\", shared-by = \"all\" }\nllc = { size = \"1MiB\", read = \"20ns\" }\nmemory = { read = \"90ns\" }",
+            "3:49: caches.l1.shared-by: \"all\": unknown CPUs; expected core or llc",
+        ),
     ];
     for (text, want) in cases {
         let text = format!("base = \"laptop-8\"\n{text}\n");

@@ -80,6 +80,8 @@ pub struct Child<'a> {
     pub kind: TaskKind,
     /// Its name in traces.
     pub name: &'a str,
+    /// In KiB; 0: that of the parent.
+    pub working_set: u32,
     /// Seed of its draws of costs.
     pub seed: u64,
 }
@@ -105,7 +107,7 @@ pub fn kernel_clone<S: Sink>(
     let (process, vforked) = (task.process, task.vfork_done);
     task.timer_slack = p.timer_slack;
     task.timers = p.timers;
-    task.working_set = p.working_set;
+    task.working_set = if child.working_set > 0 { child.working_set } else { p.working_set };
     task.parent = Some(p.handle());
     let (handle, parent_pid) = (task.handle(), p.pid);
     let now = kernel.clock_task(cpu, run.now);

@@ -107,7 +107,10 @@ impl Warmth {
     /// Cold caches; `None` where the machine has no sizes, the mechanism is off, or no task states a working set.
     pub fn new(spec: &RunSpec) -> Option<Box<Self>> {
         let (machine, topology) = (&spec.machine, &spec.machine.topology);
-        let stated = spec.workloads.iter().flat_map(|workload| &workload.tasks).any(|task| task.working_set > 0);
+        let stated = spec.workloads.iter().any(|workload| {
+            workload.tasks.iter().any(|task| task.working_set > 0)
+                || workload.programs.iter().any(|program| program.working_set > 0)
+        });
         let caches = machine.caches.clone().filter(|_| stated && machine.physics.warmth)?;
         let place = |cpu| {
             let place = topology.place(cpu);

@@ -151,8 +151,9 @@ pub fn fork<S: Sink>(x: &mut Running<S>, program: u32, kind: TaskKind, into: u8)
     let (workload, key) = (parent.workload, identity::child_key(parent.key, parent.forked));
     let inherited: [i64; schedlab_workload::REGISTERS] = parent.registers;
     let list = &x.programs.workloads[workload as usize].programs;
-    let name = list.get(program as usize).map_or("", |program| program.name.as_str());
-    let child = kernel::Child { kind, name, seed: x.programs.seed ^ key };
+    let (name, working_set) =
+        list.get(program as usize).map_or(("", 0), |program| (program.name.as_str(), program.working_set));
+    let child = kernel::Child { kind, name, working_set, seed: x.programs.seed ^ key };
     let handle = kernel::kernel_clone(x.run, x.machine, x.kernel, x.cpu, x.task, child);
     let mut position: Position = x.programs.start_of(workload, program, key);
     position.registers[INHERITED..].copy_from_slice(&inherited[INHERITED..]);

@@ -20,7 +20,7 @@ pub fn with_vcpu_threads(spec: &RunSpec, host: KernelId, guests: &[Guest], first
 }
 
 fn threads_of(guest: &Guest, first: usize) -> Workload {
-    let program = Program { name: "vcpu".into(), ops: programs::program(), lines: Vec::new() };
+    let program = Program { name: "vcpu".into(), ops: programs::program(), ..Program::default() };
     let mut workload = Workload { name: guest.name.clone(), programs: vec![program], ..Workload::default() };
     for (cpu, affinity) in guest.affinity.iter().enumerate() {
         let mut task = TaskSpec {

@@ -132,7 +132,7 @@ pub fn kernel(version: &str, nr_cpus: usize, hz: u32) -> KernelConfig {
 pub fn tasks(list: Vec<(&str, i8, Option<u32>, Vec<Op>)>) -> Workload {
     let mut workload = Workload { name: "w".into(), ..Workload::default() };
     for (i, (name, nice, cpu, ops)) in list.into_iter().enumerate() {
-        workload.programs.push(Program { name: name.into(), ops, lines: Vec::new() });
+        workload.programs.push(Program { name: name.into(), ops, ..Program::default() });
         workload.tasks.push(TaskSpec {
             name: name.into(),
             program: i as u32,

@@ -98,7 +98,7 @@ fn run(versions: Vec<&'static Version>) -> impl Strategy<Value = RunSpec> {
             workload.programs.push(Program {
                 name: "child".into(),
                 ops: vec![Op::Run(Amount::Drawn(0))],
-                lines: Vec::new(),
+                ..Program::default()
             });
             workload.objects = vec![
                 ObjectSpec::Mutex { pi: false },
@@ -108,7 +108,7 @@ fn run(versions: Vec<&'static Version>) -> impl Strategy<Value = RunSpec> {
             ];
             workload.dists = vec![Dist::Exponential { mean: 300_000 }];
             for (i, (ops, count, nice, pinned)) in programs.into_iter().enumerate() {
-                workload.programs.push(Program { name: format!("p{i}"), ops, lines: Vec::new() });
+                workload.programs.push(Program { name: format!("p{i}"), ops, ..Program::default() });
                 workload.tasks.push(TaskSpec {
                     name: format!("p{i}"),
                     program: i as u32 + 1,

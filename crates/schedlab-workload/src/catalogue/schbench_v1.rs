@@ -46,10 +46,15 @@ pub(super) const ENTRY: Entry = Entry {
                 Quantity::Words("operations * n^3, n = sqrt(cache_footprint / 24 bytes)"),
                 "schbench.c: three matrices of 8-byte numbers",
             ),
+            parameter(
+                "working set of a worker",
+                Quantity::Words("the three matrices, 3 * 8 * n^2 bytes: 253 KiB by default; none with `pipe`"),
+                "schbench.c: each worker allocates its own and multiplies them in every request",
+            ),
             parameter("first rate of auto-rps", Quantity::Number(AUTO_RPS as u64), "schbench.c of 2023-04 to 2025-04"),
         ],
         simplified: &[
-            "The cache footprint has an effect only through the amount of work.",
+            "The matrices are a working set, of which a worker refills what others have evicted, in any order.",
             "The generator of `rps` is that of 2023-04 to 2025-04; later versions give the requests of a second \
              without a pause and drop from 129 on.",
             "The factor of auto-rps is a whole number of millionths instead of a float, and a rate of 0, at which \
@@ -155,6 +160,9 @@ fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
         list.serve(&mut code, transfer, None, None);
         message_programs.push(builder.program("schbench-msg", code));
     }
+    if pipe == 0 {
+        builder.working_set("schbench-worker", matrices_kib(settings));
+    }
     let (percent, runtime) = (settings.count("auto-rps"), settings.time("runtime"));
     let mut main = Code::default();
     if percent > 0 {
@@ -242,16 +250,43 @@ fn request(code: &mut Code, settings: &Settings<'_>, locks: u32, [request, rps, 
     sample_from_1us(code, NOW, request);
 }
 
-/// CPU time of the matrix work of one request: three square matrices of 8-byte numbers fill the footprint.
+/// Rows of each of three square matrices of 8-byte numbers that fill the footprint.
+fn side(footprint_kb: u64) -> u64 {
+    (footprint_kb * 1024 / 3 / 8).isqrt()
+}
+
+/// CPU time of the matrix work of one request.
 fn work(footprint_kb: u64, operations: u64) -> Nanos {
-    let side = u128::from((footprint_kb * 1024 / 3 / 8).isqrt());
-    let total = side.pow(3) * u128::from(operations) * MULTIPLY_ADD_PS / 1000;
+    let total = u128::from(side(footprint_kb)).pow(3) * u128::from(operations) * MULTIPLY_ADD_PS / 1000;
     Nanos::try_from(total).unwrap_or(Nanos::MAX)
+}
+
+/// KiB of a worker's matrices.
+fn matrices_kib(settings: &Settings<'_>) -> u32 {
+    let side = side(settings.number("cache_footprint").unsigned_abs());
+    u32::try_from(3 * 8 * side * side / 1024).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::{build, OptionValue, Where};
     use super::work;
+
+    /// Three matrices of 104 x 104 numbers of 8 bytes; only workers have them, also those of `rps`.
+    #[test]
+    fn a_worker_has_its_matrices_as_working_set() {
+        let option = |name: &str, value| (name.to_owned(), OptionValue::Int(value), Where::default());
+        let cases =
+            [(vec![], 253), (vec![("cache_footprint", 64)], 63), (vec![("rps", 100)], 253), (vec![("pipe", 64)], 0)];
+        for (options, kib) in cases {
+            let options: Vec<_> = options.into_iter().map(|(name, value)| option(name, value)).collect();
+            let workload = build("schbench-1.0", &options, "s", false, 2).unwrap();
+            for program in &workload.programs {
+                let want = if program.name == "schbench-worker" { kib } else { 0 };
+                assert_eq!(program.working_set, want, "{} {options:?}", program.name);
+            }
+        }
+    }
 
     #[test]
     fn the_default_request_is_the_measured_one() {
