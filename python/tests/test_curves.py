@@ -112,6 +112,14 @@ def test_a_switch_refills_only_sets_that_do_not_fit_into_the_cache_together() ->
     assert large > 1.5 * small > 1.5 * refill(fits)[1]
 
 
+def test_a_turn_is_longer_by_the_code_that_the_front_end_no_longer_holds() -> None:
+    along = [{"workload.one.code": f"{size}KiB"} for size in (16, 64, 256, 512)]
+    on, off = (_values("front-end", variant, "one.turn.p50", along) for variant in ("warmth", "without"))
+    # In us: 57 ns for each KiB of code, but of no more than 128 KiB.
+    expected = [0.912, 3.648, 7.296, 7.296]
+    assert [a - b for a, b in zip(on, off, strict=True)] == pytest.approx(expected, abs=0.05)
+
+
 def test_only_while_a_search_takes_time_do_two_wakers_choose_one_cpu() -> None:
     def share(delay: str, variant: str) -> float:
         overrides = {"duration": "10ms", "workload.second.task.waker.delay": delay}

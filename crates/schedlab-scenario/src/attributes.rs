@@ -30,6 +30,8 @@ pub(crate) struct Attributes<'a> {
     pub timer_slack: Option<Nanos>,
     /// Working set, in KiB.
     pub working_set: Option<u32>,
+    /// In KiB.
+    pub code: Option<u32>,
     /// Control group, with its position for later errors.
     pub cgroup: Option<(String, Value<'a>)>,
 }
@@ -49,6 +51,7 @@ impl<'a> Attributes<'a> {
             delay: get("delay").map(|value| value.duration(0..=24 * 3600 * SEC)).transpose()?,
             cgroup: placed(get("cgroup"), |value| path(value))?,
             working_set: get("working-set").map(|value| kib(&value)).transpose()?,
+            code: get("code").map(|value| kib(&value)).transpose()?,
             timer_slack: get("timer-slack").map(|value| value.duration(1..=SEC)).transpose()?,
         })
     }
@@ -71,6 +74,7 @@ impl<'a> Attributes<'a> {
         task.delay += self.delay.unwrap_or(0);
         task.cgroup = self.cgroup.as_ref().map(|cgroup| cgroup.0.clone()).or_else(|| task.cgroup.take());
         task.working_set = self.working_set.unwrap_or(task.working_set);
+        task.code = self.code.unwrap_or(task.code);
         task.timer_slack = self.timer_slack.unwrap_or(task.timer_slack);
     }
 

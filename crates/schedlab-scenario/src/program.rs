@@ -52,8 +52,11 @@ fn task(table: &Table, nr_cpus: usize) -> Result<TreeTask> {
     let mut spec = TaskSpec { name, count: count_of(table, 0..=MOST_TASKS)?, ..TaskSpec::default() };
     spec.process = table.get("process").map(|value| value.integer(0..=1_000_000)).transpose()?.unwrap_or(0) as u32;
     let attributes = Attributes::read(table, &[], nr_cpus)?;
-    if let Some(value) = table.get("working-set").filter(|_| spec.count == 0) {
-        return Err(value.error("a forked task has the working set of its parent").hint("state it of the parent"));
+    for (key, what) in [("working-set", "working set"), ("code", "code")] {
+        if let Some(value) = table.get(key).filter(|_| spec.count == 0) {
+            let message = format!("a forked task has the {what} of its parent");
+            return Err(value.error(message).hint("state it of the parent"));
+        }
     }
     attributes.apply(&mut spec);
     let program = table.require("program", "an array of steps")?;

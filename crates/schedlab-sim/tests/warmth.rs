@@ -5,7 +5,7 @@ mod support;
 
 use schedlab_model::{CpuId, CpuMask, Nanos, Topology, MSEC, USEC};
 use schedlab_sim::Outcome;
-use schedlab_spec::{CacheLevel, Caches, Machine, Mechanism, RunSpec, SharedBy};
+use schedlab_spec::{CacheLevel, Caches, FrontEnd, Machine, Mechanism, RunSpec, SharedBy};
 use schedlab_trace::{Event, Kind};
 use schedlab_workload::catalogue::{self, OptionValue, Where};
 use schedlab_workload::{Amount, Op, TaskKind, Workload};
@@ -16,6 +16,8 @@ const LLC: u64 = 8192;
 /// Reading 1 KiB out of the core's cache, the last-level cache, the memory.
 const READ: [Nanos; 3] = [10, 40, 100];
 
+const FRONT_END: FrontEnd = FrontEnd { kib: 128, warm: 50, cold: 110 };
+
 /// Two nodes with a last-level cache for two cores each.
 fn warm_machine(threads: u32, cost: Nanos) -> Machine {
     let mut machine = machine(Topology::regular(2, 1, 2, threads, true).unwrap(), cost);
@@ -23,7 +25,7 @@ fn warm_machine(threads: u32, cost: Nanos) -> Machine {
         CacheLevel { name: "l2", shared_by: SharedBy::Core, kib: L2, read: READ[0] },
         CacheLevel { name: "llc", shared_by: SharedBy::Llc, kib: LLC, read: READ[1] },
     ];
-    machine.caches = Some(Caches { levels, memory: READ[2] });
+    machine.caches = Some(Caches { levels, memory: READ[2], front_end: Some(FRONT_END) });
     machine.physics.set(Mechanism::Warmth, true);
     machine
 }
@@ -172,4 +174,28 @@ fn a_forked_task_has_the_set_of_its_program() {
     for (parent, of_program, missing) in cases {
         assert_eq!(worked(parent, of_program), missing, "{parent} {of_program}");
     }
+}
+
+/// Code is displaced by that of other workloads only, and beyond what the front end holds it is never warm.
+#[test]
+fn workloads_that_alternate_displace_each_others_code() {
+    let each = |kib: u32| {
+        let mut workload = tasks(vec![("a", 0, Some(0), hog())]);
+        workload.tasks[0].code = kib;
+        workload
+    };
+    let missing = |workloads: Vec<Workload>| {
+        let mut spec = of(tasks(vec![]), &[]);
+        spec.workloads = std::sync::Arc::new(workloads);
+        refills(&run(&spec).1)
+    };
+    for (code, kib) in [([100, 100], 72), ([64, 64], 0), ([500, 500], 128), ([100, 0], 0)] {
+        let found = missing(code.map(each).to_vec());
+        assert_eq!(found.len() > 10, kib > 0, "{code:?}: {found:?}");
+        let expected = (kib, Nanos::from(kib) * (FRONT_END.cold - FRONT_END.warm));
+        assert!(found.iter().all(|refill| *refill == expected), "{code:?}: {found:?}");
+    }
+    let mut one = tasks(vec![("a", 0, Some(0), hog()), ("b", 0, Some(0), hog())]);
+    one.tasks.iter_mut().for_each(|task| task.code = 100);
+    assert_eq!(missing(vec![one]), []);
 }

@@ -24,6 +24,17 @@ pub struct CacheLevel {
     pub read: Nanos,
 }
 
+/// The front end of a core, which its threads share: the code that its predictors and caches of instructions hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FrontEnd {
+    /// KiB of code; at least 1.
+    pub kib: u64,
+    /// Executing 1 KiB of code that it holds.
+    pub warm: Nanos,
+    /// Executing 1 KiB of other code; not less.
+    pub cold: Nanos,
+}
+
 /// The levels, nearest first, and the memory behind them. Sizes and times do not fall from one level to the next.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Caches {
@@ -31,6 +42,8 @@ pub struct Caches {
     pub levels: Vec<CacheLevel>,
     /// Reading 1 KiB from memory.
     pub memory: Nanos,
+    /// Where the machine states it.
+    pub front_end: Option<FrontEnd>,
 }
 
 impl Caches {
@@ -40,7 +53,11 @@ impl Caches {
         let nearest = self.levels.first().map_or(0, |level| level.read);
         let scaled = |read: Nanos| nearest + (read.saturating_sub(nearest) as f64 * factor).round() as Nanos;
         let level = |level: &CacheLevel| CacheLevel { read: scaled(level.read), ..*level };
-        Caches { levels: self.levels.iter().map(level).collect(), memory: scaled(self.memory) }
+        let front_end = self.front_end.map(|front| {
+            let excess = front.cold.saturating_sub(front.warm) as f64 * factor;
+            FrontEnd { cold: front.warm + excess.round() as Nanos, ..front }
+        });
+        Caches { levels: self.levels.iter().map(level).collect(), memory: scaled(self.memory), front_end }
     }
 
     /// Reading this many KiB of warm data once, in ns: the part that a level holds and no nearer level has is read from that
@@ -67,6 +84,7 @@ mod tests {
         Caches {
             levels: vec![level("l2", SharedBy::Core, 1024, 10), level("llc", SharedBy::Llc, 32 * 1024, 40)],
             memory: 100,
+            front_end: Some(FrontEnd { kib: 128, warm: 50, cold: 110 }),
         }
     }
 
@@ -83,5 +101,6 @@ mod tests {
         let scaled = caches().scaled(2.0);
         assert_eq!(scaled.levels.iter().map(|level| level.read).collect::<Vec<_>>(), [10, 70]);
         assert_eq!(scaled.memory, 190);
+        assert_eq!(scaled.front_end, Some(FrontEnd { kib: 128, warm: 50, cold: 170 }));
     }
 }

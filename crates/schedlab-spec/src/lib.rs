@@ -30,7 +30,7 @@ mod physics;
 mod run;
 mod sections;
 
-pub use caches::{CacheLevel, Caches, SharedBy};
+pub use caches::{CacheLevel, Caches, FrontEnd, SharedBy};
 pub use cgroup::{Cgroup, CpuMax};
 pub use guest::{GuestAction, IdleHint, Platform, PlatformCosts};
 pub use hotplug::CpuChange;

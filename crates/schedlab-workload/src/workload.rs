@@ -244,6 +244,9 @@ pub struct TaskSpec {
     /// stated.
     #[serde(default, skip_serializing_if = "is_none")]
     pub working_set: u32,
+    /// The code in KiB that it executes repeatedly, which is that of all tasks of the workload; 0: none is stated.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub code: u32,
     /// Address space: tasks of one workload with equal numbers are threads of one process.
     pub process: u32,
     /// Initial registers.
@@ -324,6 +327,7 @@ impl Default for TaskSpec {
             timers: Timers::Hrtimer,
             delay: 0,
             working_set: 0,
+            code: 0,
             process: 0,
             registers: [0; REGISTERS],
             jitter: true,

@@ -103,6 +103,7 @@ pub const CACHES: Section = Section {
         key("l2", "cache", "", "the L2 cache"),
         key("llc", "cache", "", "each last-level cache of the topology"),
         key("memory", "table with read", "", "the memory behind the caches"),
+        key("front-end", "table", "", "what a core remembers of code"),
         key(
             "range",
             "two percentages",
@@ -125,6 +126,16 @@ pub const CACHE: Section = Section {
             "core; llc: llc",
             "the CPUs that share it: those of a core, or of a last-level cache",
         ),
+    ],
+};
+
+/// `front-end` of `[caches]`.
+pub const FRONT_END: Section = Section {
+    name: "front-end",
+    keys: &[
+        key("size", "size such as \"128KiB\"", "", "code that it holds"),
+        key("warm", "duration", "", "time to execute 1 KiB of code that it holds"),
+        key("cold", "duration", "", "time to execute 1 KiB of other code"),
     ],
 };
 

@@ -16,7 +16,9 @@ pub use arm::{ARM, ARM_HOST, ARM_VM};
 pub use cgroup::{CGROUP, CGROUP_EVENT, VARIANT_CGROUP};
 pub use costs::{COST, COSTS};
 pub use guest::{GUEST, GUEST_EVENT, VARIANT_GUEST};
-pub use machine::{CACHE, CACHES, CPU_TYPE, IDLE, MACHINE, MEMORY, PERF_STATE, PHYSICS, SECTIONS_OF_CALL, TOPOLOGY};
+pub use machine::{
+    CACHE, CACHES, CPU_TYPE, FRONT_END, IDLE, MACHINE, MEMORY, PERF_STATE, PHYSICS, SECTIONS_OF_CALL, TOPOLOGY,
+};
 pub use metric::METRIC;
 pub use scenario::{HOTPLUG, SCENARIO};
 pub use step::STEP;
@@ -87,6 +89,7 @@ pub const SECTIONS: &[&Section] = &[
     &MEMORY,
     &CACHES,
     &CACHE,
+    &FRONT_END,
     &SECTIONS_OF_CALL,
     &PHYSICS,
 ];

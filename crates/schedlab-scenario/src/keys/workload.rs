@@ -29,6 +29,7 @@ pub const WORKLOAD: Section = Section {
             "none",
             "data that each of its tasks uses repeatedly, for `warmth`",
         ),
+        key("code", "size such as \"64KiB\"", "none", "code that its tasks execute repeatedly, for `warmth`"),
     ],
 };
 
@@ -47,6 +48,7 @@ pub const TASK: Section = Section {
         key("delay", "duration", "0s", "when it starts"),
         key("timer-slack", "duration", "50us", "timer slack of its tasks"),
         key("working-set", "size such as \"256KiB\"", "none", "data that it uses repeatedly, for `warmth`"),
+        key("code", "size such as \"64KiB\"", "none", "code that it executes repeatedly, for `warmth`"),
         key("cgroup", "path", "the workload's", "control group"),
         key("process", "number", "one per workload", "tasks with equal numbers are threads of one process"),
     ],

@@ -1,12 +1,12 @@
 //! The `[caches]` of a machine: sizes, and how fast a program reads from them.
 
 use schedlab_model::{Nanos, USEC};
-use schedlab_spec::{CacheLevel, Caches, SharedBy};
+use schedlab_spec::{CacheLevel, Caches, FrontEnd, SharedBy};
 
 use super::sources::Sources;
 use crate::error::Result;
 use crate::kernel_sections::kib;
-use crate::keys::{CACHE, CACHES};
+use crate::keys::{CACHE, CACHES, FRONT_END};
 use crate::value::{Table, Value};
 
 /// The levels that a machine may have, nearest first.
@@ -38,7 +38,21 @@ pub(super) fn read(machine: &Table, base: Option<&Caches>, sources: &mut Sources
         &memory.table("a table such as { read = \"100ns\" }")?.only_these(&["read"], "memory")?,
         levels.last().copied(),
     )?;
-    Ok(Some(Caches { levels, memory }))
+    let front_end = table.get("front-end").map(|value| front_end(&value)).transpose()?;
+    Ok(Some(Caches { levels, memory, front_end }))
+}
+
+fn front_end(value: &Value) -> Result<FrontEnd> {
+    let table =
+        value.table("a table such as { size = \"128KiB\", warm = \"48ns\", cold = \"105ns\" }")?.only(&FRONT_END)?;
+    let kib = u64::from(kib(&table.require("size", "a size such as \"128KiB\"")?)?);
+    let warm = table.require("warm", "how long it takes to execute 1 KiB of code")?.duration(1..=100 * USEC)?;
+    let value = table.require("cold", "how long it takes to execute 1 KiB of code that was displaced")?;
+    let cold = value.duration(1..=100 * USEC)?;
+    match cold < warm {
+        true => Err(value.refuse("faster than warm code").expected("a time that is not below warm")),
+        false => Ok(FrontEnd { kib, warm, cold }),
+    }
 }
 
 /// Which CPUs share a cache, if the table says so: not fewer than share the nearer one, and all of its domain share the last.

@@ -1,6 +1,6 @@
 use super::*;
 use schedlab_model::{CpuId, Distance};
-use schedlab_spec::{Physics, SharedBy};
+use schedlab_spec::{FrontEnd, Physics, SharedBy};
 use std::fs;
 
 #[test]
@@ -300,6 +300,7 @@ fn caches_switch_warmth_on() {
 l2 = { size = \"1MiB\", read = \"20ns\" }
 llc = { size = \"8MiB\", read = \"60ns\" }
 memory = { read = \"150ns\" }
+front-end = { size = \"128KiB\", warm = \"48ns\", cold = \"105ns\" }
 range = [\"50%\", \"200%\"]
 ";
     let mut machine = parse("m.toml", text, "m").unwrap();
@@ -308,8 +309,11 @@ range = [\"50%\", \"200%\"]
     let caches = machine.caches.clone().unwrap();
     let levels: Vec<(&str, u64, u64)> = caches.levels.iter().map(|level| (level.name, level.kib, level.read)).collect();
     assert_eq!((levels, caches.memory), (vec![("l2", 1024, 20), ("llc", 8192, 60)], 150));
+    let front = |cold| Some(FrontEnd { kib: 128, warm: 48, cold });
+    assert_eq!(caches.front_end, front(105));
     assert!(machine.scale("caches", 2.0, 0));
-    assert_eq!(machine.caches.unwrap().memory, 280);
+    let scaled = machine.caches.unwrap();
+    assert_eq!((scaled.memory, scaled.front_end), (280, front(162)));
     let (table, _) = rpi4_without_caches();
     let mut without = parse("m.toml", table.as_bytes(), "m").unwrap();
     assert!(!without.physics.warmth && !without.scale("caches", 2.0, 0));
@@ -365,6 +369,10 @@ fn caches_that_cannot_be_are_refused() {
         (
             "[caches]\nl1 = { size = \"1KiB\", read = \"2ns\", shared-by = \"all\" }\nllc = { size = \"1MiB\", read = \"20ns\" }\nmemory = { read = \"90ns\" }",
             "3:49: caches.l1.shared-by: \"all\": unknown CPUs; expected core or llc",
+        ),
+        (
+            "[caches]\nllc = { size = \"1MiB\", read = \"20ns\" }\nmemory = { read = \"90ns\" }\nfront-end = { size = \"64KiB\", warm = \"48ns\", cold = \"47ns\" }",
+            "5:53: caches.front-end.cold: \"47ns\": faster than warm code; expected a time that is not below warm",
         ),
     ];
     for (text, want) in cases {

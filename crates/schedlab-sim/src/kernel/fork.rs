@@ -13,7 +13,7 @@ use super::state::Kernel;
 use super::syscalls::{policy_number, SCHED_DEADLINE};
 use super::task::{Handle, Life, Task, Wait};
 use super::wake::wake_up_new_task;
-use crate::machine::{Dice, Machine, Segment, WORK_SHIFT};
+use crate::machine::{Code, Dice, Machine, Segment, WORK_SHIFT};
 use crate::run::Run;
 
 /// A task of a workload that starts on its own.
@@ -29,6 +29,7 @@ pub struct Start<'a> {
     pub timers: Timers,
     /// In KiB.
     pub working_set: u32,
+    pub code: Code,
     /// Seed of its draws of costs.
     pub seed: u64,
 }
@@ -48,6 +49,7 @@ pub fn start_task<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut
     task.timer_slack = start.timer_slack;
     task.timers = start.timers;
     task.working_set = start.working_set;
+    task.code = start.code;
     add(run, kernel, task, start.name);
     let cpu = start.attr.cpu;
     machine.cpus[cpu.index()].progress(run.now);
@@ -107,6 +109,7 @@ pub fn kernel_clone<S: Sink>(
     let (process, vforked) = (task.process, task.vfork_done);
     task.timer_slack = p.timer_slack;
     task.timers = p.timers;
+    task.code = p.code;
     task.working_set = if child.working_set > 0 { child.working_set } else { p.working_set };
     task.parent = Some(p.handle());
     let (handle, parent_pid) = (task.handle(), p.pid);
@@ -150,6 +153,7 @@ fn new_task(kernel: &Kernel, id: TaskId, seed: u64) -> Task {
         timers: Timers::Hrtimer,
         memory_home: None,
         working_set: 0,
+        code: Code::default(),
         has_run: false,
         dice: Dice::new(stream(seed, "cost")),
         lines: TaskLines::default(),

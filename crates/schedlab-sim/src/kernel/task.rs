@@ -4,7 +4,7 @@ use schedlab_model::{CpuId, Nanos, Pid, TaskId};
 use schedlab_workload::Timers;
 
 use super::lines::TaskLines;
-use crate::machine::{Dice, Segment};
+use crate::machine::{Code, Dice, Segment};
 
 /// Life of a task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -103,7 +103,9 @@ pub struct Task {
     pub memory_home: Option<CpuId>,
     /// Its working set in KiB; 0: none is stated.
     pub working_set: u32,
-    /// Whether it has run before, if it states a working set.
+    /// Its code.
+    pub code: Code,
+    /// Whether it has run before, if it states a working set or code.
     pub has_run: bool,
     /// Draws of costs.
     pub dice: Dice,

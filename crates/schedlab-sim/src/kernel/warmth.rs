@@ -1,4 +1,4 @@
-//! A stay of a task with a working set on a CPU.
+//! A stay of a task with a working set or code on a CPU.
 
 use schedlab_model::{CpuId, TaskId};
 use schedlab_trace::{Kind, Sink};
@@ -10,9 +10,9 @@ use crate::run::Run;
 /// The CPU switches to the task.
 pub fn begin_stay(machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId, task: TaskId) {
     let t = &mut kernel.tasks[task.index()];
-    if t.working_set > 0 {
+    if t.working_set > 0 || t.code.kib > 0 {
         let first = !std::mem::replace(&mut t.has_run, true);
-        machine.begin_stay(cpu, t.pid, t.working_set, first);
+        machine.begin_stay(cpu, t.pid, t.working_set, t.code, first);
     }
 }
 

@@ -34,3 +34,4 @@ pub use lines::Lines;
 pub use lock::{Arrival, Lock};
 pub use segment::{Mode, Segment, NS, WORK_SHIFT};
 pub use state::Machine;
+pub use warmth::Code;

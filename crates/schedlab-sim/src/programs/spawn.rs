@@ -15,7 +15,7 @@ use super::running::Running;
 use super::state::{PlannedStart, Programs};
 use crate::error::SimError;
 use crate::kernel::{self, Kernel, Wait};
-use crate::machine::Machine;
+use crate::machine::{Code, Machine};
 use crate::run::{Run, Source};
 
 /// The most tasks of a kernel that are alive at a time: memory that a fork bomb cannot exceed, about 300 MB. The default
@@ -113,6 +113,7 @@ fn start_task<S: Sink>(
         timer_slack: spec.timer_slack,
         timers: spec.timers,
         working_set: spec.working_set,
+        code: Code { kib: spec.code, of: start.workload.into() },
         seed: programs.seed ^ key,
     };
     let id = kernel::start_task(run, machine, kernel, &new);
