@@ -11,7 +11,7 @@ use serde_json::{json, Map, Value as Json};
 
 use crate::error::{AgentError, Result};
 use crate::program::rt_app::{self, LogResult, LogResults, LogValue, Logs};
-use crate::program::{launch, parse, ParsedOutput, RealProgram};
+use crate::program::{launch, ParsedOutput, RealProgram};
 use crate::shared_state::SharedState;
 
 /// The results of all real programs of a run.
@@ -52,7 +52,7 @@ pub fn read(shared: &SharedState, plan: &Plan, warmup: Nanos, end: Nanos) -> Res
             }
             let [stdout, stderr] = &pass.output;
             let found =
-                parse(real.id, stdout, stderr).map_err(|what| failed(format!("{what} in the output{}", last())))?;
+                real.results(stdout, stderr).map_err(|what| failed(format!("{what} in the output{}", last())))?;
             program_results.take(shared, plan, w, &found, (pass.end.min(end), warmup, end));
         }
         check_finished(real, passes.is_empty())?;
@@ -94,9 +94,9 @@ impl ProgramResults {
         for (metric, rate) in &found.rates {
             if let Some(metric) = index(metric) {
                 // The metric is divided by the measured time, even if the program ran for a part of it only.
-                let count = (rate * end.saturating_sub(warmup) as f64 / 1e9).round() as u64;
                 let divide = plan.metrics.get(usize::from(metric)).map_or(1, |entry| entry.decl.divide.max(1));
-                self.events.push(emit(Kind::Count { pid: tid, metric, count: count * divide }));
+                let count = (rate * end.saturating_sub(warmup) as f64 / 1e9 * divide as f64).round() as u64;
+                self.events.push(emit(Kind::Count { pid: tid, metric, count }));
             }
         }
         for cpu in &found.cpu_rates {
@@ -188,7 +188,7 @@ fn task_of(shared: &SharedState, workload: usize) -> i32 {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::program::parse;
     use schedlab_workload::{catalogue, MetricKind};
 
     #[test]

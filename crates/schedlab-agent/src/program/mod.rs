@@ -9,13 +9,14 @@ mod lmbench;
 pub(crate) mod netperf;
 mod parse;
 pub(crate) mod rt_app;
+mod unixbench;
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::fs::{memfd_create, MemfdFlags};
-use schedlab_model::Nanos;
+use schedlab_model::{Nanos, MSEC, SEC};
 use schedlab_scenario::Program;
 use schedlab_workload::catalogue::{self, OptionKind, OptionValue, Preset, TimeUnit};
 use schedlab_workload::Workload;
@@ -39,7 +40,7 @@ struct ProgramCall {
     server: Option<&'static str>,
     /// Whether the program refuses to run as root.
     not_as_root: bool,
-    /// The option that prints its version.
+    /// The option that prints its version; empty if there is none.
     version: &'static str,
     /// The first version that is this program, and the first that is another one under the same name.
     versions: [Option<(u32, u32)>; 2],
@@ -49,7 +50,7 @@ struct ProgramCall {
     package: &'static str,
 }
 
-const PROGRAM_CALLS: [ProgramCall; 41] = [
+const PROGRAM_CALLS: [ProgramCall; 45] = [
     call("hackbench", "hackbench", &[], false, "rt-tests"),
     call("perf-messaging", "perf", &["bench", "sched", "messaging"], false, "linux-perf"),
     ProgramCall { versions: [None, Some((6, 15))], ..PIPE },
@@ -95,6 +96,10 @@ const PROGRAM_CALLS: [ProgramCall; 41] = [
     tool("lmbench-lat-ctx", "lat_ctx"),
     tool("lmbench-lat-select", "lat_select"),
     tool("lmbench-lat-syscall", "lat_syscall"),
+    count("unixbench-context1"),
+    count("unixbench-spawn"),
+    count("unixbench-syscall"),
+    count("unixbench-pipe"),
     NETPERF,
     ProgramCall { id: "netperf-udp-rr", ..NETPERF },
     call("rt-app", "rt-app", &[], true, "rt-app"),
@@ -139,6 +144,11 @@ const fn stressor(id: &'static str) -> ProgramCall {
     call(id, "stress-ng", &["--metrics-brief"], true, "stress-ng")
 }
 
+/// A program of UnixBench. It takes any argument for its seconds, and 0 is for ever, so it cannot be asked for its version.
+const fn count(id: &'static str) -> ProgramCall {
+    ProgramCall { version: "", ..call(id, id, &[], false, "") }
+}
+
 /// A latency tool of lmbench.
 const fn tool(id: &'static str, executable: &'static str) -> ProgramCall {
     let package = "lmbench (of the component non-free), and add its folder below /usr/lib/lmbench/bin to PATH";
@@ -152,6 +162,9 @@ fn stressor_of(id: &str) -> Option<&str> {
 
 /// The number of 1 us buckets in cyclictest's histogram, which makes it print every sample.
 const HISTOGRAM_BUCKETS: i64 = 100_000;
+
+/// What a program may take beside the seconds for which it is told to run: it starts, and prints its results before the run ends.
+const BESIDE: Nanos = 500 * MSEC;
 
 /// What runs a workload of the catalogue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -192,6 +205,16 @@ pub struct RealProgram {
     pub server: Option<netperf::Server>,
 }
 
+impl RealProgram {
+    /// The results in the output of a pass.
+    pub fn results(&self, stdout: &str, stderr: &str) -> std::result::Result<ParsedOutput, String> {
+        match self.id {
+            id if unixbench::is_program(id) => unixbench::parse(id, &self.argv, stderr),
+            id => parse(id, stdout, stderr),
+        }
+    }
+}
+
 /// Selects the programs for the workloads of a scenario, which runs for `duration`; `None` where the agent runs the tasks itself.
 pub fn choose(
     programs: &[Option<Program>],
@@ -206,7 +229,9 @@ pub fn choose(
         let Some(path) = path.filter(|_| server.is_some() || call.server.is_none()) else {
             return if choice == DriverChoice::Program { Err(missing(call)) } else { Ok(None) };
         };
-        if let Some(what) = netperf::refusal(program).or_else(|| lmbench::refusal(program)) {
+        if let Some(what) =
+            netperf::refusal(program).or_else(|| lmbench::refusal(program)).or_else(|| unixbench::refusal(program))
+        {
             let error = || AgentError::input(format!("{}: {what}", call.id), "leave it out, or driver = \"agent\"");
             return if choice == DriverChoice::Program { Err(error()) } else { Ok(None) };
         }
@@ -242,17 +267,36 @@ pub fn installed() -> Vec<(&'static str, Option<PathBuf>)> {
 
 /// The path of an executable, from a variable such as `SCHEDLAB_SCHBENCH` or from PATH.
 fn find(executable: &str) -> Option<PathBuf> {
-    let variable = format!("SCHEDLAB_{}", executable.to_uppercase().replace('-', "_"));
-    if let Some(path) = std::env::var_os(variable) {
+    if let Some(path) = std::env::var_os(variable(executable)) {
         return Some(PathBuf::from(path)).filter(|path| path.is_file());
     }
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|dir| dir.join(executable)).find(|path| path.is_file())
 }
 
+/// The variable that names an executable.
+fn variable(executable: &str) -> String {
+    format!("SCHEDLAB_{}", executable.to_uppercase().replace('-', "_"))
+}
+
+/// `time` of a workload, or the whole seconds that fit into the run of a program that has to have a time.
+fn whole_seconds(program: &Program, duration: Nanos) -> Result<u64> {
+    let time = program.options.iter().find(|(key, _)| key == "time").map(|(_, value)| value);
+    let seconds = match time.and_then(|value| catalogue::time_of(TimeUnit::Seconds, value)) {
+        Some(time) if time > 0 && time % SEC != 0 => return Err(not_whole(program.id, "time", TimeUnit::Seconds)),
+        Some(time) if time > 0 => time / SEC,
+        _ => duration.saturating_sub(BESIDE) / SEC,
+    };
+    if seconds == 0 {
+        let what = format!("{} runs for whole seconds, of which none fits into the run", program.id);
+        return Err(AgentError::input(what, "a duration of 1.5s or more, or driver = \"agent\""));
+    }
+    Ok(seconds)
+}
+
 fn missing(call: &ProgramCall) -> AgentError {
     let hint = match call.package {
-        "" => format!("build it and set SCHEDLAB_{}=PATH", call.executable.to_uppercase()),
+        "" => format!("build it and set {}=PATH", variable(call.executable)),
         package => format!("apt-get install {package}"),
     };
     let executables = std::iter::once(call.executable).chain(call.server);
@@ -307,6 +351,7 @@ fn prepare(
     let server = server.map(|server| netperf::Server::prepare(&server)).transpose()?;
     argv.extend(match &server {
         Some(server) => netperf::arguments(program, server, duration)?,
+        None if unixbench::is_program(program.id) => unixbench::arguments(program, duration)?,
         None if lmbench::is_tool(program.id) => lmbench::arguments(program, Path::new(&path)),
         None => arguments(program)?,
     });
@@ -403,7 +448,8 @@ fn version(call: &ProgramCall, path: &str) -> String {
         let word = text.split(|c: char| c.is_whitespace() || c == ',').find(is_version)?;
         Some(format!("{} {word}", call.executable))
     };
-    said(call.version).unwrap_or_else(|| format!("{}, unknown version", call.executable))
+    let asked = Some(call.version).filter(|option| !option.is_empty());
+    asked.and_then(said).unwrap_or_else(|| format!("{}, unknown version", call.executable))
 }
 
 #[cfg(test)]

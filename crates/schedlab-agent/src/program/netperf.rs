@@ -6,16 +6,14 @@ use std::process::{Child, Command, Stdio};
 
 use schedlab_model::{Nanos, MSEC, SEC};
 use schedlab_scenario::Program;
-use schedlab_workload::catalogue::{self, OptionValue, TimeUnit};
+use schedlab_workload::catalogue::OptionValue;
 
-use super::{not_whole, ParsedOutput};
+use super::{whole_seconds, ParsedOutput};
 use crate::clock;
 use crate::error::{AgentError, Result};
 
 /// How long the server may take until it accepts connections.
 const READY: Nanos = 10 * SEC;
-/// What the clients may take beside the test: they connect, and print their results before the run ends.
-const BESIDE: Nanos = 500 * MSEC;
 /// The columns that a client prints, as netperf calls them.
 const COLUMNS: &str = "THROUGHPUT,MEAN_LATENCY,P50_LATENCY,P99_LATENCY,MIN_LATENCY,MAX_LATENCY";
 
@@ -43,16 +41,7 @@ pub fn clients(program: &Program) -> u32 {
 
 /// The arguments of a client. Without `time` it runs for the whole seconds that fit into the run.
 pub fn arguments(program: &Program, server: &Server, duration: Nanos) -> Result<Vec<String>> {
-    let time = program.options.iter().find(|(key, _)| key == "time").map(|(_, value)| value);
-    let seconds = match time.and_then(|value| catalogue::time_of(TimeUnit::Seconds, value)) {
-        Some(time) if time > 0 && time % SEC != 0 => return Err(not_whole(program.id, "time", TimeUnit::Seconds)),
-        Some(time) if time > 0 => time / SEC,
-        _ => duration.saturating_sub(BESIDE) / SEC,
-    };
-    if seconds == 0 {
-        let what = format!("{} runs for whole seconds, of which none fits into the run", program.id);
-        return Err(AgentError::input(what, "a duration of 1.5s or more, or driver = \"agent\""));
-    }
+    let seconds = whole_seconds(program, duration)?;
     let test = if program.id == "netperf-udp-rr" { "UDP_RR" } else { "TCP_RR" };
     let sizes = format!("{},{}", number(program, "request"), number(program, "response"));
     let words =
