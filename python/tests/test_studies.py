@@ -333,7 +333,7 @@ FIGURES = {
     "arm64-vcpu-preempted": (12, 9),
     "powerpc-idle-hint": (8, 6),
     "idle-cpu-search": (14, 7),
-    "preempt-auto-none": (22, 6),
+    "preempt-auto-none": (22, 9),
     "eevdf-rfc-cyclictest": (9, 5),
     "eevdf-rfc-sleepers": (4, 4),
     "eevdf-intel": (38, 29),
