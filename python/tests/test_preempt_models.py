@@ -66,10 +66,6 @@ def test_preemptible_kernel_code_shortens_the_wait_on_both(longest: dict[str, tu
                     assert longest[b][side] < longest[a][side], (a, b, side)
 
 
-KNOWN = {("preempt-memory", "lazy", "sched.wakeup_latency.p99")}
-"""Under none it is the longest stretch of munmap, which is simulated a seventh too long: docs/models/preemption.md."""
-
-
-def test_no_other_change_that_the_kernel_shows_has_the_other_sign_when_simulated() -> None:
-    wrong = {(e.scenario, e.b, e.metric) for e in measured().effects if "WRONG" in (e.of_measured, e.of_simulated)}
-    assert wrong == KNOWN
+def test_no_change_that_the_kernel_shows_has_the_other_sign_when_simulated() -> None:
+    wrong = [(e.scenario, e.b, e.metric) for e in measured().effects if "WRONG" in (e.of_measured, e.of_simulated)]
+    assert not wrong

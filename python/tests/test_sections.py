@@ -136,6 +136,42 @@ def test_loops_over_page_tables_are_apart(name: str, caller: str, loop: bool) ->
     assert call.is_page_table_loop(lock) == loop
 
 
+def test_of_faults_in_succession_only_those_that_drain_the_batch_count() -> None:
+    guest = Guest(False)
+    guest.getppid()
+    for drains in [False] * 20 + [True] + [False] * 10:
+        for name in ("fault-clear", "fault-drain"):
+            guest.begin(name, 4, -1)
+            guest.line(39_700 if drains else 1_700, "faulted: (do_user_addr_fault+0x1 <- handle_mm_fault)")
+    lengths = {call.name: call.length for call in sections.table(guest.lines, guest.lines, guest.lines).calls}
+    assert lengths == {"fault-clear": 700, "fault-drain": 19_700}
+
+
+def munmaps(probed: bool) -> list[str]:
+    """Calls that free batches of 4,000 ns, 1,600 of them under the lock of the lists and 1,200 under that of free pages, and
+    before them a part of a batch."""
+    guest = Guest(probed)
+    guest.getppid()
+    for kib, batches in ((64, 2), (4096, 6)):
+        guest.begin("munmap", kib, 11)
+        for lists, free in [(300, 200)] + [(1600, 1200)] * batches:
+            guest.probe(600, "spin_lock_irqsave", "folios_put_refs+0x1/0x2", "0xa")
+            guest.probe(lists, "spin_unlock_irqrestore", "folios_put_refs+0x2/0x2", "0xa")
+            guest.probe(400, "spin_lock", "free_unref_folios+0x1/0x2", "0xb")
+            guest.probe(free, "spin_unlock", "free_unref_folios+0x2/0x2", "0xb")
+            guest.now += 200
+        guest.line(400, "sys_exit: NR 11 = 0")
+    return guest.lines
+
+
+def test_a_batch_is_cut_out_of_the_largest_munmap() -> None:
+    found = {(call.name, call.kib): call for call in sections.table(munmaps(False), munmaps(True), munmaps(True)).calls}
+    batch = found["free-batch", 0]
+    assert batch.length == 2000
+    assert [(lock.begin, lock.end, lock.irq_off) for lock in batch.locks] == [(0, 800, True), (1000, 1600, False)]
+    assert found["munmap", 4096].length > 6 * batch.length
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [((), "--arm vm"), (("--arm", "host"), "--arm vm"), (("--arm", "vm", "--traced"), "omit --traced")],

@@ -22,6 +22,8 @@ const PAGE_KIB: u32 = 4;
 const FILE_PAGES: usize = 256;
 /// Private pages that a task keeps at most, unless a `munmap` of its program frees more at once.
 const PRIVATE_PAGES: usize = 1024;
+/// Pages to which a pipe can refer (PIPE_DEF_BUFFERS).
+const PIPE_PAGES: usize = 16;
 /// The buffer that a read fills repeatedly.
 const BUFFER: usize = 64 << 10;
 
@@ -205,6 +207,20 @@ impl Memory {
             pages -= *present;
             self.private.pop();
         }
+    }
+
+    /// Pipes that refer to all private pages, so that unmapping these does not free them.
+    pub fn held(&self) -> std::io::Result<Vec<(OwnedFd, OwnedFd)>> {
+        let mut pipes = Vec::new();
+        for (pages, present) in &self.private {
+            let mut from = 0;
+            while from < *present {
+                let pipe = rustix::pipe::pipe()?;
+                from += pages.splice(from, PIPE_PAGES.min(*present - from), &pipe.1)?;
+                pipes.push(pipe);
+            }
+        }
+        Ok(pipes)
     }
 
     /// Reads from the start of a file.

@@ -25,6 +25,8 @@ const TRANSFERS: [u64; 3] = [0, 4, 64];
 const READS: [u64; 4] = [4, 64, 1 << 10, 4 << 10];
 /// KiB of memory that is unmapped, or that a process has at its fork or exit.
 const MAPPINGS: [u64; 3] = [4, 1 << 10, 4 << 10];
+/// Pages that a batch for the lists of reclaim has at most (PAGEVEC_SIZE).
+const LRU_BATCH: usize = 31;
 /// Entries of a poll.
 const ENTRIES: [usize; 2] = [1, 1000];
 /// The program that is executed.
@@ -147,6 +149,12 @@ fn faults(marker: &mut Marker) -> Result<()> {
     marker.announce("fault-clear", 4, FAULT);
     memory.zero().map_err(os("mmap"))?;
     marker.over();
+    // Any so many faults in succession fill the batch of new pages, which one of them puts on the lists of reclaim.
+    for _ in 0..LRU_BATCH {
+        marker.announce("fault-drain", 4, FAULT);
+        memory.zero().map_err(os("mmap"))?;
+        marker.over();
+    }
     Ok(())
 }
 

@@ -393,6 +393,17 @@ impl Pages {
         self.advise(libc::MADV_DONTNEED)
     }
 
+    /// Puts references to these pages, which have to be present, into a pipe; how many it took.
+    pub fn splice(&self, from: usize, pages: usize, into: &OwnedFd) -> io::Result<usize> {
+        let pages = pages.min(self.pages.saturating_sub(from));
+        // SAFETY: inside the mapping, whose pages nobody reads through the pipe.
+        let spliced = unsafe {
+            let part = libc::iovec { iov_base: self.base.add(from << 12).cast(), iov_len: pages << 12 };
+            libc::vmsplice(into.as_raw_fd(), &raw const part, 1, libc::SPLICE_F_NONBLOCK)
+        };
+        usize::try_from(spliced).map(|bytes| bytes >> 12).map_err(|_| io::Error::last_os_error())
+    }
+
     fn advise(&self, advice: i32) -> io::Result<()> {
         // SAFETY: the whole mapping, of which no reference is handed out.
         match unsafe { libc::madvise(self.base.cast(), self.pages << 12, advice) } {

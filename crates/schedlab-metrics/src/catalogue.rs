@@ -76,7 +76,7 @@ const fn share(name: &'static str, better: Better, help: &'static str, of: fn(&M
 use Better::{Higher, Lower, Neither};
 
 #[rustfmt::skip]
-static SCHED: [SchedMetric; 62] = [
+static SCHED: [SchedMetric; 64] = [
     sampled("sched.wakeup_latency", &["p50", "p99", "max"], Lower, "from sched_waking until the task runs", |m| &m.wakeup_latency),
     sampled("sched.run_delay", &["mean", "p99"], Lower, "one stay on a runqueue without running, after a wakeup, a fork or a preemption", |m| &m.run_delay),
     sampled("sched.run_time", &["mean"], Neither, "one stay on a CPU", |m| &m.run_time),
@@ -121,6 +121,8 @@ static SCHED: [SchedMetric; 62] = [
     longest("sched.longest_section.fork", "the same within fork of a process", |t| t.longest.within[Call::Fork as usize]),
     longest("sched.longest_section.exec", "the same within execve", |t| t.longest.within[Call::Exec as usize]),
     longest("sched.longest_section.exit", "the same within the exit of a process", |t| t.longest.within[Call::Exit as usize]),
+    longest("sched.longest_section.fault_drain", "the same within a fault that also puts a batch of new pages on the lists of reclaim", |t| t.longest.within[Call::FaultDrain as usize]),
+    longest("sched.longest_section.free_batch", "the same within the freeing of a batch of pages", |t| t.longest.within[Call::FreeBatch as usize]),
     count("sched.faults", "page faults", |t| t.faults),
     count("sched.major_faults", "page faults that waited for a device", |t| t.major_faults),
     count("sched.slice_extension.granted", "time slice extensions granted instead of a switch", |t| t.extensions[Extension::Granted as usize]),

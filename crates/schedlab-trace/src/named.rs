@@ -68,6 +68,10 @@ named! {
         Exec = "exec",
         /// The exit of a process.
         Exit = "exit",
+        /// A fault that allocates and clears a page, and puts a batch of new pages on the lists of reclaim.
+        FaultDrain = "fault-drain",
+        /// The freeing of a batch of pages of 4 KiB, a part of munmap.
+        FreeBatch = "free-batch",
     }
 }
 

@@ -30,6 +30,8 @@ PREVIOUS = re.compile(r"prev_pid=(\d+)")
 FAULT = -1
 LOOPS = frozenset({"munmap", "fork", "exit", "exec"})
 """Calls that copy or clear page tables."""
+RARE = frozenset({"fault-drain"})
+"""Calls of which only the long ones are meant: of 31 faults in succession one drains the batch of new pages."""
 POINT = "resched"
 
 
@@ -190,7 +192,7 @@ class Table:
 
 def table(bare: Iterable[str], voluntary: Iterable[str], none: Iterable[str]) -> Table:
     """The sections of every call, from three traces of the same calls."""
-    plain, probed = trips(bare), trips(voluntary)
+    plain, probed = _meant(trips(bare)), _meant(trips(voluntary))
     always = {hit.caller for runs in trips(none).values() for run in runs for hit in run.hits if hit.probe == POINT}
     frame = Frame(
         _median(trip.end - trip.begin for trip in plain.get(BASE, [])),
@@ -206,7 +208,37 @@ def table(bare: Iterable[str], voluntary: Iterable[str], none: Iterable[str]) ->
         elif key != BASE:
             cost = _probe_cost(bare_runs, runs)
             calls.append(_call(key, bare_runs, runs, always, usual if cost is None else cost, frame))
-    return Table(tuple(calls), absent, round(usual / NS_PER_INSTRUCTION))
+    batch = _free_batch(calls)
+    return Table((*calls, batch) if batch else tuple(calls), absent, round(usual / NS_PER_INSTRUCTION))
+
+
+def _meant(found: Mapping[Key, list[Trip]]) -> dict[Key, list[Trip]]:
+    """The trips of each call; of a rare one those at least half as long as the longest."""
+    longest = {key: max((t.end - t.begin for t in runs), default=0) for key, runs in found.items()}
+    return {
+        key: [t for t in runs if key[0] not in RARE or 2 * (t.end - t.begin) >= longest[key]]
+        for key, runs in found.items()
+    }
+
+
+def _free_batch(calls: Iterable[Call]) -> Call | None:
+    """The freeing of one batch of pages, cut out of the largest munmap: from one of its longest sections with interrupts
+    disabled (the lock of the lists of reclaim) to the next, a batch of typical length."""
+    munmap = max((call for call in calls if call.name == "munmap"), key=lambda call: call.kib, default=None)
+    longest = munmap.longest_lock(irq_off=True) if munmap else None
+    if munmap is None or longest is None:
+        return None
+    begins = [lock.begin for lock in munmap.locks if lock.irq_off and 4 * lock.length > 3 * longest.length]
+    spans = sorted(itertools.pairwise(begins), key=lambda span: span[1] - span[0])
+    if not spans:
+        return None
+    begin, end = spans[len(spans) // 2]
+    locks = tuple(
+        Locked(lock.begin - begin, lock.end - begin, lock.irq_off, lock.caller)
+        for lock in munmap.locks
+        if begin <= lock.begin and lock.end <= end
+    )
+    return Call("free-batch", 0, end - begin, (), locks, munmap.trips)
 
 
 def _words(key: Key) -> str:

@@ -9,15 +9,13 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::os::fd::OwnedFd;
 
 use schedlab_model::Nanos;
 
 use super::{median, Cost, Effort, Entry};
 use crate::clock::now;
-use crate::error::{errno, os, Result};
+use crate::error::{os, Result};
 use crate::memory_work::{cached, Memory};
-use crate::sys::{self, Forked};
 
 /// Faults between two clock reads; a sample is their mean.
 const BATCH: u64 = 32;
@@ -44,7 +42,7 @@ pub fn measure(effort: Effort, costs: &mut BTreeMap<&'static str, Entry>) -> Res
     let how =
         format!("first write to a private page of 4 KiB less fault, a quarter; means of {BATCH}, the shorter of two");
     put("clear-kib", quarter, how);
-    let how = format!("munmap() of {FREED} present pages that a child still has less syscall, by page");
+    let how = format!("munmap() of {FREED} present pages to which pipes refer less syscall, by page");
     let zap = put("zap-page", frees(effort.few / 10, call, &mut memory, true)?, how);
     let freed = frees(effort.few / 5, call, &mut memory, false)?;
     let freed = freed.into_iter().map(|time| time.saturating_sub(zap)).collect();
@@ -69,34 +67,18 @@ fn shorter(times: &[Nanos]) -> Vec<Nanos> {
     times.chunks_exact(2).map(|pair| pair[0].min(pair[1])).collect()
 }
 
-/// Samples the time by page of a munmap; pages that a child has are not freed by it.
-fn frees(samples: usize, call: Nanos, memory: &mut Memory, shared: bool) -> Result<Vec<Nanos>> {
+/// Samples the time by page of a munmap. Pages to which pipes refer lose their last mapping in it, as all do, but are not freed.
+fn frees(samples: usize, call: Nanos, memory: &mut Memory, held: bool) -> Result<Vec<Nanos>> {
     let mut times = Vec::with_capacity(samples);
     for _ in 0..samples {
         memory.fill(FREED).map_err(os("mmap"))?;
-        let child = if shared { Some(waiting_child()?) } else { None };
+        let pipes = if held { memory.held().map_err(os("vmsplice"))? } else { Vec::new() };
         let begin = now();
         memory.free(FREED);
         times.push((now() - begin).saturating_sub(call) / FREED as u64);
-        if let Some(end) = child {
-            drop(end);
-            sys::wait_any(true, true).map_err(os("waitpid"))?;
-        }
+        drop(pipes);
     }
     Ok(times)
-}
-
-/// A child that exits once the returned end of a pipe is closed.
-fn waiting_child() -> Result<OwnedFd> {
-    let (read, write) = rustix::pipe::pipe().map_err(errno("pipe"))?;
-    match sys::fork().map_err(os("fork"))? {
-        Forked::Parent(_) => Ok(write),
-        Forked::Child => {
-            drop(write);
-            let _ = rustix::io::read(&read, &mut [0]);
-            sys::exit_now(0)
-        }
-    }
 }
 
 /// Samples the mean time of a fault; pages are freed between the samples.

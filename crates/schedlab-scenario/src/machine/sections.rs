@@ -9,8 +9,8 @@ use crate::keys::SECTIONS_OF_CALL;
 use crate::text::Text;
 use crate::value::{Table, Value};
 
-/// The calls that `calibrate --sections` measures.
-const CALLS: [&str; 19] = [
+/// The calls, and the part of one, that `calibrate --sections` measures.
+const CALLS: [&str; 21] = [
     "pipe-write",
     "pipe-read",
     "socket-send",
@@ -23,6 +23,7 @@ const CALLS: [&str; 19] = [
     "poll",
     "fault",
     "fault-clear",
+    "fault-drain",
     "mmap",
     "munmap",
     "fork",
@@ -30,6 +31,7 @@ const CALLS: [&str; 19] = [
     "exec",
     "clone",
     "exit-thread",
+    "free-batch",
 ];
 /// The longest call: a second, if an instruction takes a ns.
 const LONGEST: i64 = 1_000_000_000;

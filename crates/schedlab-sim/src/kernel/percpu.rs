@@ -89,6 +89,8 @@ pub struct PerCpu {
     pub user_before: Nanos,
     /// The longest section of kernel code that could not be preempted.
     pub longest: Longest,
+    /// New pages that are not yet on a list of reclaim (`cpu_fbatches.lru_add`).
+    pub lru_add: u32,
     /// Ticks fall on `tick_phase + n * TICK_NSEC`.
     pub tick_phase: Nanos,
     pub hrtimers: BinaryHeap<Reverse<HrTimer>>,
@@ -146,6 +148,7 @@ impl PerCpu {
             process: u32::MAX,
             user_before: 0,
             longest: Longest::default(),
+            lru_add: 0,
             tick_phase,
             hrtimers: BinaryHeap::new(),
             deferrable: BinaryHeap::new(),

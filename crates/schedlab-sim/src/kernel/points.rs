@@ -1,6 +1,7 @@
 //! Where a request to reschedule is honoured, by preemption model: in which modes at once, and whether the check points in
 //! kernel code reschedule.
 
+use schedlab_model::Nanos;
 use schedlab_policy::PreemptModel;
 use schedlab_spec::CallSections;
 use schedlab_trace::{Call, Section};
@@ -64,6 +65,27 @@ impl Points {
         self.sections.number(call, u64::from(kib) << 10)
     }
 
+    /// The number of the batches in which pages are freed; 0 if requests are honoured at check points instead, or anywhere.
+    pub fn free_batch(&self) -> u8 {
+        if self.preempts(Mode::Kernel) {
+            self.call(Call::FreeBatch, 0)
+        } else {
+            0
+        }
+    }
+
+    /// What a fault that allocates a page is, and its work, if such faults take `mean` on average: one of each `batch` drains
+    /// the batch of new pages.
+    pub fn allocating_fault(&self, drains: bool, batch: u32, mean: Nanos) -> (Call, Nanos) {
+        let (call, length) = if drains {
+            (Call::FaultDrain, self.sections.draining_fault(batch))
+        } else {
+            (Call::FaultClear, self.sections.plain_fault())
+        };
+        let all = self.sections.plain_fault() * u64::from(batch - 1) + self.sections.draining_fault(batch);
+        (call, (u128::from(mean) * u128::from(batch) * u128::from(length) / u128::from(all.max(1))) as Nanos)
+    }
+
     /// Whether the CPU calls `__schedule` as soon as its overhead is spent.
     #[inline(always)]
     pub fn switches_now(&self, cpu: &PerCpu, segment: &Segment) -> bool {
@@ -94,7 +116,7 @@ impl Points {
     #[inline(always)]
     pub fn longest_closed(&self, segment: &Segment) -> u64 {
         if segment.call != 0 {
-            return self.sections.longest_closed(segment.call, segment.tail);
+            return self.sections.longest_closed(segment.call, segment.measured());
         }
         self.longest_closed_of_mode(segment)
     }
@@ -129,7 +151,7 @@ impl Points {
         let critical = self.preempts(Mode::Kernel)
             && segment.mode == Mode::Kernel
             && segment.call != 0
-            && self.sections.until_open(segment.call, segment.tail, segment.work_left) != Some(0);
+            && self.until_open(segment) != Some(0);
         if critical {
             Section::Spinlock
         } else {
@@ -150,11 +172,25 @@ impl Points {
             return None;
         }
         if segment.call != 0 {
-            return self.sections.until_open(segment.call, segment.tail, segment.work_left);
+            return self.until_open(segment);
         }
         if preemptible {
             return Some(0);
         }
         self.has_points(segment).then(|| segment.until_point())
+    }
+
+    /// The work until a call with measured sections gets to a part in which a request is honoured; `None`: at its end.
+    fn until_open(&self, segment: &Segment) -> Option<u64> {
+        let (total, left) = (segment.measured(), segment.work_left);
+        if segment.every == 0 {
+            return self.sections.until_open(segment.call, total, left);
+        }
+        // Batches: what precedes the first is open, and so is the end of each.
+        if left > segment.tail {
+            return Some(0);
+        }
+        let of_batch = (left.max(1) - 1) % total + 1;
+        Some(self.sections.until_open(segment.call, total, of_batch).unwrap_or(of_batch))
     }
 }

@@ -36,7 +36,13 @@ pub struct Sections {
     /// By call and size: the numbers, each with the most bytes to which it applies (0: a request is honoured anywhere in the
     /// call).
     numbers: [Vec<(u64, u8)>; Call::ALL.len()],
+    /// Lengths of a fault that allocates a page, and of one that also drains the batch of new pages; equal if either was not
+    /// measured.
+    faults: [u64; 2],
 }
+
+/// Pages of the batch that the measured fault drains (PAGEVEC_SIZE).
+const MEASURED_BATCH: u64 = 31;
 
 /// A measured call of some size.
 #[derive(Debug)]
@@ -50,7 +56,7 @@ struct Measured {
 impl Sections {
     /// The table of a machine under a model.
     pub fn new(table: &[CallSections], model: PreemptModel) -> Self {
-        let mut found = Sections::default();
+        let mut found = Sections { faults: fault_lengths(table), ..Sections::default() };
         for (call, numbers) in Call::ALL.into_iter().zip(&mut found.numbers) {
             let mut sizes: Vec<&CallSections> = table.iter().filter(|measured| measured.call == call.name()).collect();
             sizes.sort_unstable_by_key(|measured| measured.kib);
@@ -83,6 +89,17 @@ impl Sections {
         nearest.map_or(0, |(_, number)| *number)
     }
 
+    /// The length of a fault that allocates a page, in instructions.
+    pub fn plain_fault(&self) -> u64 {
+        self.faults[0]
+    }
+
+    /// The length of one that also puts a batch of so many new pages on the lists of reclaim.
+    pub fn draining_fault(&self, batch: u32) -> u64 {
+        let [plain, draining] = self.faults;
+        plain + draining.saturating_sub(plain) * u64::from(batch) / MEASURED_BATCH
+    }
+
     /// The call with a number.
     pub fn call(&self, number: u8) -> Option<Call> {
         Some(self.measured(number)?.call)
@@ -105,6 +122,15 @@ impl Sections {
         // Times are whole ns, so a point is passed by the work of less than one.
         let next = self.measured(number)?.open.iter().find(|open| of(total, open.end) + NS > done)?;
         Some(of(total, next.begin).saturating_sub(done)).filter(|until| *until < left)
+    }
+}
+
+fn fault_lengths(table: &[CallSections]) -> [u64; 2] {
+    let length =
+        |call: Call| table.iter().find(|measured| measured.call == call.name()).map(|found| u64::from(found.length));
+    match (length(Call::FaultClear), length(Call::FaultDrain)) {
+        (Some(plain), Some(draining)) => [plain, draining],
+        _ => [1, 1],
     }
 }
 

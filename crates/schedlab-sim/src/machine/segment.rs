@@ -83,11 +83,12 @@ pub struct Segment {
     pub call: u8,
     /// Whether its points are might_sleep(), not cond_resched().
     pub might_sleep: bool,
-    /// Work between two points where kernel code offers to reschedule, in ns; the last one is at its end. 0: it has none.
+    /// Work between two points where kernel code offers to reschedule, in ns; the last one is at its end. 0: it has none. With a
+    /// `call`, the work of each batch of the tail, which has the sections of that call.
     pub every: u32,
     /// Before the last `tail` of the work, the same of that part; 0: all of it is the tail.
     pub every_before: u32,
-    /// Work that has points every `every` ns, at the end of the segment; of a `call`, all of its work.
+    /// Work that has points every `every` ns, at the end of the segment; of a `call` without batches, all of its work.
     pub tail: u64,
 }
 
@@ -104,6 +105,16 @@ impl Segment {
         every_before: 0,
         tail: 0,
     };
+
+    /// The work of its `call`, or of each batch.
+    #[inline]
+    pub fn measured(&self) -> u64 {
+        if self.every == 0 {
+            self.tail
+        } else {
+            u64::from(self.every) << WORK_SHIFT
+        }
+    }
 
     /// Whether nothing is left but what other tasks decide.
     #[inline]

@@ -32,6 +32,8 @@ pub enum Next {
     Work(Mode, Nanos),
     /// The same of a call with measured sections, as the kernel numbers them (0: none), in kernel mode.
     Call(u8, Nanos),
+    /// The same of work whose last `tail` consists of batches that each have the sections of that call.
+    Batches(u8, Nanos),
     /// The task is leaving the CPU (blocks, exits, migrates), or its segment is set up already.
     Stop,
 }
@@ -151,6 +153,11 @@ impl Position {
             Next::Goto(label) => self.jump(label),
             Next::Work(mode, amount) => self.work(segment, mode, amount),
             Next::Call(call, amount) => self.call(segment, call, amount),
+            Next::Batches(call, amount) => {
+                let takes = self.work(segment, Mode::Kernel, amount);
+                segment.call = call;
+                takes
+            }
             Next::Stop => true,
         }
     }

@@ -46,6 +46,7 @@ pub fn begin_section<S: Sink>(x: &mut Running<S>, op: Op) -> Next {
 fn begin_memory<S: Sink>(x: &mut Running<S>, work: MemoryWork, kib: u64) -> Next {
     let (costs, dice) = (&x.machine.costs, &mut x.kernel.tasks[x.task.index()].dice);
     let pages = kib.div_ceil(4);
+    let mut batches = 0;
     let (call, body, every) = match work {
         MemoryWork::Map => (costs.fault.draw(dice), 0, 0),
         MemoryWork::Zero if kib > 4 => {
@@ -54,7 +55,10 @@ fn begin_memory<S: Sink>(x: &mut Running<S>, work: MemoryWork, kib: u64) -> Next
         }
         MemoryWork::Zero => {
             let work = costs.clear_kib.draw(dice) * kib + costs.fault.draw(dice);
-            return x.fault(Call::FaultClear, kib, work);
+            let folios = x.kernel.folio_batch;
+            let drains = folio_add_lru(x);
+            let (call, work) = x.kernel.points.allocating_fault(drains, folios, work);
+            return x.fault(call, kib, work);
         }
         MemoryWork::Unmap => {
             let page = costs.unmap_page.draw(dice);
@@ -63,7 +67,9 @@ fn begin_memory<S: Sink>(x: &mut Running<S>, work: MemoryWork, kib: u64) -> Next
             // zap_pte_range() checks the flag at every page and returns to a cond_resched().
             segment.every_before = zap.min(u64::from(u32::MAX)) as u32;
             segment.tail = (page * pages) << WORK_SHIFT;
-            (costs.syscall.draw(dice), (zap + page) * pages, page * FREE_PAGES)
+            batches = x.kernel.points.free_batch();
+            let free = if batches == 0 { FREE_PAGES } else { u64::from(x.kernel.folio_batch) };
+            (costs.syscall.draw(dice), (zap + page) * pages, page * free)
         }
         MemoryWork::CopyPageTables => {
             let page = costs.copy_page_table.draw(dice);
@@ -79,7 +85,19 @@ fn begin_memory<S: Sink>(x: &mut Running<S>, work: MemoryWork, kib: u64) -> Next
     if matches!(work, MemoryWork::Map | MemoryWork::Zero) {
         return x.fault(Call::Fault, kib, call + body);
     }
-    Next::Work(Mode::Kernel, call + body)
+    Next::Batches(batches, call + body)
+}
+
+/// A page that was allocated joins the CPU's batch of those that are not yet on a list of reclaim (`folio_add_lru`); whether the
+/// batch is full, and is put on one. Pages that munmap takes off the batch are not subtracted.
+fn folio_add_lru<S: Sink>(x: &mut Running<S>) -> bool {
+    let batch = &mut x.kernel.cpus[x.cpu.index()].lru_add;
+    *batch += 1;
+    let full = *batch >= x.kernel.folio_batch;
+    if full {
+        *batch = 0;
+    }
+    full
 }
 
 fn set_points<S: Sink>(x: &mut Running<S>, might_sleep: bool, every: u64) {
