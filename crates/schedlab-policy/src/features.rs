@@ -96,7 +96,7 @@ features! {
     /// prefer the task preempted last
     LastBuddy LAST_BUDDY ON, from "6.6" by "5e963f2bd465" => ABSENT;
     /// honour the next buddy when picking
-    PickBuddy PICK_BUDDY ABSENT, from "6.14" by "2a77e4be12cb" => ON, seen "6.12.107" by "2a77e4be12cb" => ON;
+    PickBuddy PICK_BUDDY ABSENT, from "6.14" by "2a77e4be12cb" => ON, from "6.12.13" by "2a77e4be12cb" => ON;
     /// the balancer treats buddies as cache hot
     CacheHotBuddy CACHE_HOT_BUDDY ON;
     /// a sleeper with negative lag stays queued
@@ -154,8 +154,8 @@ features! {
     /// push real-time tasks by interrupt
     RtPushIpi RT_PUSH_IPI ON,
         from "7.2" by "dd29c017aed6" => OFF,
-        seen "6.1.192" by "dd29c017aed6" => OFF,
-        seen "6.12.107" by "dd29c017aed6" => OFF,
+        from "6.1.178" by "dd29c017aed6" => OFF,
+        from "6.12.96" by "dd29c017aed6" => OFF,
         seen "6.18.44" by "dd29c017aed6" => OFF,
         seen "7.1.13" by "dd29c017aed6" => OFF;
         left_out(because "real-time tasks are pulled directly");
@@ -180,8 +180,8 @@ features! {
     /// skip newidle balancing at random by its success rate
     NiRandom NI_RANDOM ABSENT,
         from "6.19" by "33cf66d88306" => ON,
-        seen "6.1.192" by "33cf66d88306" => ON,
-        seen "6.12.107" by "33cf66d88306" => ON,
+        from "6.1.160" by "33cf66d88306" => ON,
+        from "6.12.65" by "33cf66d88306" => ON,
         seen "6.18.5" by "33cf66d88306" => ON;
     /// newidle balancing that is rarely called is tried more often than its successes justify
     NiRate NI_RATE ABSENT, from "7.1" by "9fe89f022c05" => ON;

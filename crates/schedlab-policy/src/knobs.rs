@@ -122,7 +122,7 @@ knobs! {
     default ABSENT,
         from "6.6" by "e4ec3318a17f" => Some(750_000),
         from "6.15" by "2ae891b82695" => Some(700_000),
-        seen "6.12.107" by "2ae891b82695" => Some(700_000);
+        from "6.12.31" by "2ae891b82695" => Some(700_000);
 
     /// lead that a wakee needs to preempt
     WakeupGranularity wakeup_granularity "wakeup_granularity_ns" at "sched/wakeup_granularity_ns" counts Nanos scaled true

@@ -1,7 +1,7 @@
-//! The feature table against `kernel/sched/features.h` of the trees at hand, switch by switch; of 6.16.12,
+//! The feature table against `kernel/sched/features.h` of the trees at hand, switch by switch; of 6.12.43, 6.16.12,
 //! 6.17.13, 6.18.12, 6.19.14, 7.0.4 and 7.0.13 against what the booted kernel prints.
 //!
-//! Left out: 5.13, 6.6, 6.18.2 and the 2023 series, whose trees were not read for this list. Where a default depends on the
+//! Left out: 5.13, 6.6 and the 2023 series, whose trees were not read for this list. Where a default depends on the
 //! configuration it is that without PREEMPT_RT, with HAVE_RT_PUSH_IPI and with CONFIG_HRTIMER_REARM_DEFERRED (7.1 and later on x86).
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
@@ -66,6 +66,13 @@ const HEADERS: &[(&str, &str)] = &[
          ATTACH_AGE_LOAD+ WA_IDLE+ WA_WEIGHT+ WA_BIAS+ UTIL_EST+ LATENCY_WARN-",
     ),
     (
+        "6.12.43",
+        "PLACE_LAG+ PLACE_DEADLINE_INITIAL+ PLACE_REL_DEADLINE+ RUN_TO_PARITY+ PREEMPT_SHORT+ NEXT_BUDDY- \
+         PICK_BUDDY+ CACHE_HOT_BUDDY+ DELAY_DEQUEUE+ DELAY_ZERO+ WAKEUP_PREEMPTION+ HRTICK- HRTICK_DL- \
+         DOUBLE_TICK- NONTASK_CAPACITY+ TTWU_QUEUE+ SIS_UTIL+ WARN_DOUBLE_CLOCK- RT_PUSH_IPI+ RT_RUNTIME_SHARE- \
+         LB_MIN- ATTACH_AGE_LOAD+ WA_IDLE+ WA_WEIGHT+ WA_BIAS+ UTIL_EST+ LATENCY_WARN-",
+    ),
+    (
         "6.12.107",
         "PLACE_LAG+ PLACE_DEADLINE_INITIAL+ PLACE_REL_DEADLINE+ RUN_TO_PARITY+ PREEMPT_SHORT+ NEXT_BUDDY- \
          PICK_BUDDY+ CACHE_HOT_BUDDY+ DELAY_DEQUEUE+ DELAY_ZERO+ WAKEUP_PREEMPTION+ HRTICK- HRTICK_DL- \
@@ -82,6 +89,13 @@ const HEADERS: &[(&str, &str)] = &[
     ),
     (
         "6.17",
+        "PLACE_LAG+ PLACE_DEADLINE_INITIAL+ PLACE_REL_DEADLINE+ RUN_TO_PARITY+ PREEMPT_SHORT+ NEXT_BUDDY- \
+         PICK_BUDDY+ CACHE_HOT_BUDDY+ DELAY_DEQUEUE+ DELAY_ZERO+ WAKEUP_PREEMPTION+ HRTICK- HRTICK_DL- \
+         NONTASK_CAPACITY+ TTWU_QUEUE+ SIS_UTIL+ WARN_DOUBLE_CLOCK- RT_PUSH_IPI+ RT_RUNTIME_SHARE- LB_MIN- \
+         ATTACH_AGE_LOAD+ WA_IDLE+ WA_WEIGHT+ WA_BIAS+ UTIL_EST+ LATENCY_WARN-",
+    ),
+    (
+        "6.18.2",
         "PLACE_LAG+ PLACE_DEADLINE_INITIAL+ PLACE_REL_DEADLINE+ RUN_TO_PARITY+ PREEMPT_SHORT+ NEXT_BUDDY- \
          PICK_BUDDY+ CACHE_HOT_BUDDY+ DELAY_DEQUEUE+ DELAY_ZERO+ WAKEUP_PREEMPTION+ HRTICK- HRTICK_DL- \
          NONTASK_CAPACITY+ TTWU_QUEUE+ SIS_UTIL+ WARN_DOUBLE_CLOCK- RT_PUSH_IPI+ RT_RUNTIME_SHARE- LB_MIN- \

@@ -119,7 +119,8 @@ mod tests {
         }
     }
 
-    /// Mainline's changes are listed in their order, backports after them, so that the last one contained decides.
+    /// Mainline's changes are listed in their order, backports after them, those of a series in its order, so that the last one
+    /// contained decides.
     #[test]
     fn changes_are_listed_in_order() {
         let mut histories: Vec<(&str, Vec<When>)> =
@@ -127,9 +128,13 @@ mod tests {
         histories.extend(Feature::all().iter().map(|info| (info.name, info.history().collect())));
         histories.extend(Knob::all().iter().map(|info| (info.name, info.history().collect())));
         for (name, history) in histories {
-            let mainline: Vec<Release> = history.iter().filter(|when| when.first).map(|when| when.release).collect();
+            let is_mainline = |when: &&When| when.first && when.release.is_mainline();
+            let mainline: Vec<Release> = history.iter().filter(is_mainline).map(|when| when.release).collect();
             assert!(mainline.is_sorted(), "{name}");
-            assert!(history[..mainline.len()].iter().all(|when| when.first), "{name}: backports come last");
+            let backports: Vec<Release> = history[mainline.len()..].iter().map(|when| when.release).collect();
+            assert!(history[..mainline.len()].iter().all(|when| is_mainline(&when)), "{name}: backports come last");
+            let in_order = |pair: &[Release]| !pair[0].same_series(pair[1]) || pair[0] < pair[1];
+            assert!(backports.windows(2).all(in_order), "{name}: {backports:?}");
         }
         assert_eq!(value_at(1, &[] as &[Change<u8>], Release::new("7.2")), 1);
     }

@@ -96,7 +96,7 @@ rules! {
     EEVDF_PROTECTION "idle entities: protection" in "check_preempt_wakeup_fair"
     idle_loses_protection: bool = false,
         from "6.15" by "f553741ac8c0" => true,
-        seen "6.12.107" by "f553741ac8c0" => true;
+        from "6.12.23" by "f553741ac8c0" => true;
 
     /// The slice of an idle entity beside others is at least idle_min_granularity.
     CFS "idle entities: slice floor" in "sched_slice"
@@ -120,7 +120,7 @@ rules! {
         from "6.3" by "829c1651e9c4" => true,
         seen "5.10.262" by "829c1651e9c4" => true,
         seen "5.15.148" by "829c1651e9c4" => true,
-        seen "6.1.192" by "829c1651e9c4" => true;
+        from "6.1.22" by "829c1651e9c4" => true;
 
     /// A fork charges the parent and places the child on the forking CPU; later the child is placed by its first enqueue,
     /// which is known as such.
@@ -149,7 +149,8 @@ rules! {
     zero: ZeroPoint = ZeroPoint::Minimum,
         from "6.19" by "79f3f9bedd14" => ZeroPoint::AverageOfTree,
         from "7.0" by "b3d99f43c72b" => ZeroPoint::Average,
-        seen "6.12.107" by "b3d99f43c72b" => ZeroPoint::Average,
+        from "6.12.64" by "79f3f9bedd14" => ZeroPoint::AverageOfTree,
+        from "6.12.78" by "b3d99f43c72b" => ZeroPoint::Average,
         seen "6.18.5" by "79f3f9bedd14" => ZeroPoint::AverageOfTree,
         seen "6.18.44" by "b3d99f43c72b" => ZeroPoint::Average,
         seen "6.19.14" by "b3d99f43c72b" => ZeroPoint::Average;
@@ -177,7 +178,7 @@ rules! {
     group_slice: GroupSlice = GroupSlice::Base,
         from "6.12" by "aef6987d8954" => GroupSlice::Stale,
         from "6.15" by "563bc2161b94" => GroupSlice::Exact,
-        seen "6.12.107" by "563bc2161b94" => GroupSlice::Exact;
+        from "6.12.23" by "563bc2161b94" => GroupSlice::Exact;
 
     /// The shortest slice that a tree's node keeps of its subtree does not follow where nodes change places.
     EEVDF "slices: stale in trees" in "min_vruntime_cb"
@@ -211,7 +212,7 @@ rules! {
     EEVDF "buddies: which feature" in "pick_next_entity"
     buddy_feature: Feature = Feature::NextBuddy,
         from "6.14" by "2a77e4be12cb" => Feature::PickBuddy,
-        seen "6.12.107" by "2a77e4be12cb" => Feature::PickBuddy;
+        from "6.12.13" by "2a77e4be12cb" => Feature::PickBuddy;
 
     /// Picking an entity clears it as a buddy even if it runs already.
     CFS "buddies: cleared by the pick" in "pick_next_task_fair"
@@ -223,7 +224,7 @@ rules! {
     yields: YieldRule = YieldRule::Skip,
         from "6.6" by "147f3efaa241" => YieldRule::LaterDeadline,
         from "6.19" by "79104becf42b" => YieldRule::ForfeitRequest,
-        seen "6.12.107" by "79104becf42b" => YieldRule::ForfeitRequest,
+        from "6.12.63" by "79104becf42b" => YieldRule::ForfeitRequest,
         seen "6.18.2" by "79104becf42b" => YieldRule::ForfeitRequest;
 
     /// What a new weight does to a queued entity.
@@ -231,7 +232,7 @@ rules! {
     reweight: Reweight = Reweight::Nothing,
         from "6.6" by "147f3efaa241" => Reweight::Deadline,
         from "6.7" by "eab03c23c2a1" => Reweight::AroundOthers { updates_min: false },
-        from "6.8" unverified "read in the source of Ubuntu's 6.8.0-31" => Reweight::AroundOthers { updates_min: true },
+        from "6.8" by "5068d84054b7" => Reweight::AroundOthers { updates_min: true },
         from "6.9" by "afae8002b4fd" => Reweight::AroundAverage,
         from "6.13" by "6d71a9c61604" => Reweight::Replaced { keeps_protection: false },
         from "7.0" by "ff38424030f9" => Reweight::Replaced { keeps_protection: true },
@@ -250,7 +251,7 @@ rules! {
     idle_reweights: bool = false,
         from "6.11" by "d32960528702" => true,
         seen "5.10.262" unverified "not read there; the 5.15 and 6.1 series have it since July 2024" => true,
-        seen "6.1.192" by "d32960528702" => true;
+        from "6.1.103" by "d32960528702" => true;
 
     /// `update_cfs_group` reweights even if the weight stays.
     BOTH "reweight: unchanged weights" in "update_cfs_group"
@@ -272,7 +273,7 @@ rules! {
     EITHER "groups: weight while empty" in "update_cfs_group"
     keeps_empty_weight: bool = false,
         from "6.13" by "66951e4860d3" => true,
-        seen "6.12.107" by "66951e4860d3" => true;
+        from "6.12.11" by "66951e4860d3" => true;
 
     /// A running task that changes its group reschedules.
     CFS "groups: a move reschedules" in "sched_move_task"

@@ -52,7 +52,7 @@ rules! {
     BOTH "load: delayed tasks" in "se_update_runnable"
     delayed_not_runnable: bool = false,
         from "6.13" by "76f2f783294d" => true,
-        seen "6.12.107" by "76f2f783294d" => true;
+        from "6.12.7" by "76f2f783294d" => true;
 
     /// A waking task that leaves an idle CPU is decayed by the time its queue was not updated.
     BOTH "load: waking from idle" in "migrate_se_pelt_lag"

@@ -192,7 +192,7 @@ rules! {
     BOTH "wake_affine: delayed tasks" in "wake_affine_idle"
     affine_skips_delayed: bool = false,
         from "6.16" by "aa3ee4f0b754" => true,
-        seen "6.12.107" by "aa3ee4f0b754" => true;
+        from "6.12.37" by "aa3ee4f0b754" => true;
 
     /// When a wakeup goes to the wakelist of its CPU.
     BOTH "wakeup: through the wakelist" in "ttwu_queue_cond"
@@ -261,7 +261,7 @@ rules! {
         from "6.3" by "91dcf1e8068e" => true,
         seen "5.10.262" by "91dcf1e8068e" => true,
         seen "5.15.148" by "91dcf1e8068e" => true,
-        seen "6.1.192" by "91dcf1e8068e" => true;
+        from "6.1.25" by "91dcf1e8068e" => true;
 
     /// How big a task may be for the imbalance that it is to remove.
     BOTH "balance: size of a task" in "detach_tasks"
@@ -270,7 +270,7 @@ rules! {
         from "5.10" by "5a7f55590467" => DetachLimit::LoadGrows,
         from "6.8" by "3af7524b1419" => DetachLimit::Grows,
         seen "5.10.262" by "3af7524b1419" => DetachLimit::Grows,
-        seen "6.1.192" by "3af7524b1419" => DetachLimit::Grows;
+        from "6.1.103" by "3af7524b1419" => DetachLimit::Grows;
 
     /// A task is cache hot between threads of a core too.
     BOTH "balance: hot between threads" in "task_hot"

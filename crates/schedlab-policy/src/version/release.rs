@@ -60,6 +60,11 @@ impl Release {
         format!("{}.{}.{}", self.major, self.minor, self.sublevel)
     }
 
+    /// Whether it is a release of mainline, no sublevel of a stable series.
+    pub(crate) const fn is_mainline(self) -> bool {
+        self.sublevel == 0
+    }
+
     /// Whether both are of one series (6.12 and 6.12.107 are).
     #[must_use]
     pub const fn same_series(self, other: Release) -> bool {
@@ -69,7 +74,7 @@ impl Release {
     /// Whether this release contains what came in with `change`: mainline passes on to every later series, a sublevel of
     /// a stable series to the later sublevels of that series only.
     pub(crate) const fn contains(self, change: Release) -> bool {
-        if change.sublevel > 0 {
+        if !change.is_mainline() {
             return self.same_series(change) && self.sublevel >= change.sublevel;
         }
         self.major > change.major || (self.major == change.major && self.minor >= change.minor)

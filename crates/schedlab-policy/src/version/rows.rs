@@ -74,6 +74,7 @@ pub(super) static VERSIONS: &[Version] = &[
         ..row("6.8", "6.8", "EEVDF of 6.8: tree by deadline, reweighting keeps lag")
     },
     row("6.12.0", "6.12", "EEVDF of 6.12.0: delayed dequeue, PREEMPT_SHORT"),
+    debian("6.12.43", "6.12.43", "EEVDF of Debian 6.12.43: 6.12.0, PICK_BUDDY, shorter slices"),
     debian("6.12.107", "6.12.107", "EEVDF of Debian 6.12.107: zero_vruntime, PICK_BUDDY"),
     debian("6.16", "6.16.12", "EEVDF of Debian 6.16.12: PICK_BUDDY, lazy preemption"),
     debian("6.17", "6.17.13", "EEVDF of Debian 6.17.13: protection by shortest slice"),
