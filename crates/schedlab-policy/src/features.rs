@@ -250,7 +250,7 @@ mod tests {
         for (index, info) in FEATURES.iter().enumerate() {
             assert_eq!(info.feature as usize, index, "{}", info.name);
             let values: Vec<Option<bool>> = info.changes.iter().map(|change| change.value).collect();
-            let mainline = |change: &&Change<Option<bool>>| change.when.first;
+            let mainline = |change: &&Change<Option<bool>>| change.when.first && change.when.release.is_mainline();
             let first = std::iter::once(info.first);
             let line: Vec<_> = first.chain(info.changes.iter().filter(mainline).map(|change| change.value)).collect();
             assert!(line.windows(2).all(|pair| pair[0] != pair[1]), "{}: {values:?}", info.name);
