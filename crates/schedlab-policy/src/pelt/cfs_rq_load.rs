@@ -98,7 +98,8 @@ impl QueueLoad {
     }
 
     /// `attach_entity_load_avg`: the entity, of this weight, joins with the averages it brings; its sums are made from
-    /// them for this queue's position in the segment.
+    /// them for this queue's position in the segment. An entity whose weight differs from attach to attach may get a load
+    /// that exceeds 64 bits; it wraps, as in the kernel.
     pub fn attach_entity_load_avg(&mut self, se: &mut SchedAvg, weight: u64, signals: &Signals) {
         let divider = self.avg.get_pelt_divider();
         se.last_update_time = self.avg.last_update_time;
@@ -139,13 +140,13 @@ impl QueueLoad {
         let removed = &mut self.removed;
         removed.nr += 1;
         removed.util_avg += u64::from(se.util_avg);
-        removed.load_avg += se.load_avg;
+        removed.load_avg = removed.load_avg.wrapping_add(se.load_avg);
         removed.runnable_avg += if signals.runnable_load { se.load_sum } else { se.runnable_avg };
     }
 
     /// `enqueue_load_avg`: around a change of weight, after it.
     pub fn enqueue_load_avg(&mut self, se: &SchedAvg, weight: u64) {
-        self.avg.load_avg += se.load_avg;
+        self.avg.load_avg = self.avg.load_avg.wrapping_add(se.load_avg);
         self.avg.load_sum = self.avg.load_sum.wrapping_add(weight.wrapping_mul(se.load_sum));
     }
 
@@ -174,7 +175,7 @@ impl QueueLoad {
     #[inline]
     pub fn add_tg_cfs_propagate(&mut self, runnable_sum: i64) {
         self.propagate = true;
-        self.prop_runnable_sum += runnable_sum;
+        self.prop_runnable_sum = self.prop_runnable_sum.wrapping_add(runnable_sum);
     }
 
     fn sub_load(&mut self, avg: u64, sum: u64, floor: SumFloor) {
@@ -214,21 +215,28 @@ mod tests {
     }
 
     /// Attached with the weight of SCHED_IDLE and reweighted to nice 0, a load average grows by a factor of 341. A task that
-    /// does so again and again exceeds 64 bits, where the kernel's product wraps; found by random programs on row 5.13.
+    /// does so again and again exceeds 64 bits, where the kernel's product wraps; found by random programs on rows 5.13
+    /// and 5.15.
     #[test]
     fn a_load_average_that_grows_without_bound_wraps() {
-        let signals = Signals::of("5.13");
-        let mut queue = QueueLoad::default();
-        queue.update_cfs_rq_load_avg(77_777_777, 0, 0, false, &signals);
-        let mut se = aged(1024, 50, &signals);
-        for round in 1..=12 {
-            queue.attach_entity_load_avg(&mut se, 3, &signals);
-            queue.dequeue_load_avg(&se, 3, &signals);
-            se.load_avg = 1024_u64.wrapping_mul(se.load_sum) / se.get_pelt_divider();
-            queue.enqueue_load_avg(&se, 1024);
-            let now = 77_777_777 + round * 1_000_000;
-            _ = se.__update_load_avg_se(now, LoadWeight::of_sum(1024 << 10), true, 1, true, &signals);
-            queue.detach_entity_load_avg(&se, 1024, &signals);
+        for row in ["5.13", "5.15"] {
+            let signals = Signals::of(row);
+            let (mut queue, mut twin) = (QueueLoad::default(), aged(1024, 50, &signals));
+            queue.update_cfs_rq_load_avg(77_777_777, 0, 0, false, &signals);
+            let mut se = aged(1024, 50, &signals);
+            for round in 1..=40 {
+                let now = 77_777_777 + round * 1_000_000;
+                for se in [&mut se, &mut twin] {
+                    queue.attach_entity_load_avg(se, 3, &signals);
+                    queue.dequeue_load_avg(se, 3, &signals);
+                    se.load_avg = 1024_u64.wrapping_mul(se.load_sum) / se.get_pelt_divider();
+                    queue.enqueue_load_avg(se, 1024);
+                    _ = se.__update_load_avg_se(now, LoadWeight::of_sum(1024 << 10), true, 1, true, &signals);
+                }
+                queue.detach_entity_load_avg(&se, 1024, &signals);
+                queue.remove_entity_load_avg(&mut twin, 1024, &signals);
+                queue.update_cfs_rq_load_avg(now + 500_000, 0, 0, false, &signals);
+            }
         }
     }
 

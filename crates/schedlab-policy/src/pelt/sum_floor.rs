@@ -43,9 +43,9 @@ impl SumFloor {
     pub(super) fn keep(self, sum: u64, avg: u64, divider: u64) -> u64 {
         match self {
             SumFloor::None => sum,
-            SumFloor::Synced => avg * divider,
-            SumFloor::Truncated => u64::from((sum as u32).max((avg * PELT_MIN_DIVIDER) as u32)),
-            SumFloor::Wide => sum.max(avg * PELT_MIN_DIVIDER),
+            SumFloor::Synced => avg.wrapping_mul(divider),
+            SumFloor::Truncated => u64::from((sum as u32).max(avg.wrapping_mul(PELT_MIN_DIVIDER) as u32)),
+            SumFloor::Wide => sum.max(avg.wrapping_mul(PELT_MIN_DIVIDER)),
         }
     }
 }

@@ -83,7 +83,7 @@ impl FairClass<'_> {
     }
 
     /// `this_eff_load` and `prev_eff_load` of `wake_affine_weight`; the first is below every other if the waker's own load
-    /// is all there is.
+    /// is all there is. Loads that exceed 64 bits (see `attach_entity_load_avg`) wrap, as in the kernel.
     fn effective_loads(&mut self, task: TaskId, this: CpuId, prev: CpuId, sync: bool, imbalance_pct: u32) -> [i64; 2] {
         let jiffies = self.core.jiffies_shown;
         let bias = self.fair.config.has(Feature::WaBias);
@@ -93,17 +93,17 @@ impl FairClass<'_> {
             if waker > this_load {
                 return [i64::MIN, 0];
             }
-            this_load -= waker;
+            this_load = this_load.wrapping_sub(waker);
         }
         let load = self.fair.task_h_load(task, jiffies) as i64;
-        let mut prev_load = self.fair.cpu_load(prev) as i64 - load;
-        this_load += load;
+        let mut prev_load = (self.fair.cpu_load(prev) as i64).wrapping_sub(load);
+        this_load = this_load.wrapping_add(load);
         if bias {
-            this_load *= 100;
-            prev_load *= 100 + (i64::from(imbalance_pct) - 100) / 2;
+            this_load = this_load.wrapping_mul(100);
+            prev_load = prev_load.wrapping_mul(100 + (i64::from(imbalance_pct) - 100) / 2);
         }
-        this_load *= self.capacity_of(prev) as i64;
-        prev_load *= self.capacity_of(this) as i64;
+        this_load = this_load.wrapping_mul(self.capacity_of(prev) as i64);
+        prev_load = prev_load.wrapping_mul(self.capacity_of(this) as i64);
         [this_load, prev_load]
     }
 }
