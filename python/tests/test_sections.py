@@ -148,8 +148,8 @@ def test_of_faults_in_succession_only_those_that_drain_the_batch_count() -> None
 
 
 def munmaps(probed: bool) -> list[str]:
-    """Calls that free batches of 4,000 ns, 1,600 of them under the lock of the lists and 1,200 under that of free pages, and
-    before them a part of a batch."""
+    """Calls that free batches of 4,000 ns, 1,600 of them under the lock of the lists and 1,200 under that of free
+    pages, and before them a part of a batch."""
     guest = Guest(probed)
     guest.getppid()
     for kib, batches in ((64, 2), (4096, 6)):

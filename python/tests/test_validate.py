@@ -23,6 +23,7 @@ CALIBRATION = {
     "costs": {
         "syscall": {**POINTS, "n": 20000, "how": 'getppid, "as it is"'},
         "ipi": {"llc": {**POINTS, "how": "two CPUs"}},
+        "line-transfer": {"llc": {**POINTS, "how": "compare-and-swap"}, "remote": {**POINTS, "p0": 90, "how": ""}},
     },
     "idle": [{"name": "HLT", "exit": {**POINTS, "how": "a sleeper"}, "target-residency": 500, "polling": False}],
     "memory": {"cpu": 12000, "node": 21000, "how": "triad"},
@@ -35,6 +36,7 @@ CALIBRATION = {
         "memory": 80,
         "how": "16 KiB read in order",
     },
+    "line_transfers": {"cpus": [0, 8, 10], "ns": [[31], [None, 112]]},
     "absent": {"scan-cpu": "within the kernel"},
 }
 
@@ -64,10 +66,19 @@ def test_a_calibration_is_a_machine_that_the_simulator_reads(tmp_path: Path) -> 
         "source": "measured: 16 KiB read in order",
     }
     assert any("getppid" in source for source in machine.sources)
-    without = json.dumps({key: value for key, value in CALIBRATION.items() if key not in ("memory", "caches")})
+    # The CPU that changed a line has it; SMT threads and other nodes of the guest repeat the nearest.
+    transfer = parsed["costs"]["line-transfer"]
+    assert transfer["same"] == {"constant": "0ns"}
+    smallest = [transfer[distance]["quantiles"]["p0"] for distance in ("smt", "llc", "node", "remote")]
+    assert smallest == ["100ns", "100ns", "100ns", "90ns"]
+    matrix = "# CPU    0    8\n#   8   31\n#  10    -  112\n"
+    assert matrix in written
+    newer = ("memory", "caches", "line_transfers")
+    without = json.dumps({key: value for key, value in CALIBRATION.items() if key not in newer})
     old = calibrate.preset(calibrate._measured(without, "here", "", None), date(2026, 11, 22))
     # As an agent of before, or a guest whose clock counts instructions.
     assert not {"memory", "caches"} & tomllib.loads(old).keys()
+    assert "Transfer of a cache line" not in old
 
 
 def test_a_calibration_of_this_machine_has_its_topology() -> None:

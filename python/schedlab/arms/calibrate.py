@@ -40,6 +40,8 @@ class Measured:
     """The bandwidth of the memory; empty if it was not measured."""
     caches: Mapping[str, Any]
     """Sizes and read times of the caches; empty if they were not measured."""
+    line_transfers: Mapping[str, Any]
+    """CPUs, and the transfer of a cache line between each of them and those before it, ns."""
     absent: Mapping[str, str]
     """Costs that could not be measured, with the reason."""
     where: str
@@ -97,6 +99,7 @@ def _measured(text: str, where: str, header: str, groups: Mapping[str, Sequence[
             document.get("idle", ()),
             document.get("memory", {}),
             document.get("caches", {}),
+            document.get("line_transfers", {}),
             document.get("absent", {}),
             where,
             _hz(header),
@@ -125,6 +128,7 @@ def preset(measured: Measured, day: date) -> str:
         ),
         f"# Missing values are those of machines/{BASE}.toml, which were not measured on this machine:",
         *(f"# {name}: {_plain(why)}" for name, why in measured.absent.items()),
+        *_matrix(measured.line_transfers),
         "",
         f'base = "{BASE}"',
         f'summary = "calibrated: {_plain(measured.where)}"',
@@ -166,8 +170,25 @@ def _cost(name: str, cost: Mapping[str, Any]) -> list[str]:
     if "p50" in cost:
         lines.append(f"quantiles = {_quantiles(cost, inline=False)}")
     else:
-        return [*lines, *_distances(cost)]
+        return [*lines, *_distances(name, cost)]
     return [*lines, f'source = "{_source(cost)}"']
+
+
+def _matrix(transfers: Mapping[str, Any]) -> list[str]:
+    """A comment with the transfers between all pairs of CPUs; a machine file states them by distance."""
+    rows = list(transfers.get("ns", ()))
+    if not rows:
+        return []
+    cpus = [str(cpu) for cpu in transfers["cpus"]]
+    shown = [["-" if ns is None else str(ns) for ns in row] for row in rows]
+    width = max(len(word) for row in [cpus, *shown] for word in row)
+    lines = [[cpu, *row] for cpu, row in zip(["CPU", *cpus[1:]], [cpus[:-1], *shown], strict=True)]
+    first = max(len(line[0]) for line in lines)
+    return [
+        "#",
+        "# Transfer of a cache line between two CPUs, ns (medians; `-`: too few samples):",
+        *("# " + "  ".join([line[0].rjust(first), *(word.rjust(width) for word in line[1:])]) for line in lines),
+    ]
 
 
 def _memory(memory: Mapping[str, Any]) -> list[str]:
@@ -187,11 +208,14 @@ def _shared(level: Mapping[str, Any]) -> str:
     return f', shared-by = "{level["shared-by"]}"' if "shared-by" in level else ""
 
 
-def _distances(cost: Mapping[str, Any]) -> list[str]:
+def _distances(name: str, cost: Mapping[str, Any]) -> list[str]:
     """Every distance must have a value; those that the machine does not have repeat the nearest measured one."""
     have = [DISTANCES.index(d) for d in DISTANCES if d in cost]
     lines = []
     for place, distance in enumerate(DISTANCES):
+        if (name, distance) == ("line-transfer", "same"):
+            lines.append('same = { constant = "0ns" }')
+            continue
         nearest = DISTANCES[min(have, key=lambda h: (abs(h - place), h))]
         lines.append(f"{distance} = {_quantiles(cost[nearest])}")
     more = "" if len(have) == len(DISTANCES) else "; distances that were not measured repeat the nearest"

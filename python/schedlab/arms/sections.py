@@ -222,8 +222,8 @@ def _meant(found: Mapping[Key, list[Trip]]) -> dict[Key, list[Trip]]:
 
 
 def _free_batch(calls: Iterable[Call]) -> Call | None:
-    """The freeing of one batch of pages, cut out of the largest munmap: from one of its longest sections with interrupts
-    disabled (the lock of the lists of reclaim) to the next, a batch of typical length."""
+    """The freeing of one batch of pages, cut out of the largest munmap: from one of its longest sections with
+    interrupts disabled (the lock of the lists of reclaim) to the next, a batch of typical length."""
     munmap = max((call for call in calls if call.name == "munmap"), key=lambda call: call.kib, default=None)
     longest = munmap.longest_lock(irq_off=True) if munmap else None
     if munmap is None or longest is None:

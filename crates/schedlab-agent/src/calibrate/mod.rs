@@ -11,6 +11,7 @@ mod events;
 mod expiry;
 mod handover;
 mod idle;
+mod lines;
 mod lives;
 mod memory;
 mod pingpong;
@@ -76,6 +77,8 @@ pub struct Calibration {
     /// `[caches]`, where the kernel tells their sizes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub caches: Option<caches::Caches>,
+    /// The transfers of a cache line between each pair of CPUs, of which `line-transfer` has some.
+    pub line_transfers: lines::Matrix,
     /// Measurements that have no key in a machine file.
     pub other: BTreeMap<&'static str, Cost>,
     /// Costs that were not measured, with the reason.
@@ -131,7 +134,8 @@ impl Cpus {
 pub fn calibrate(topology: &Topology, quick: bool, trace: bool) -> Result<Calibration> {
     crate::inherited::reset()?;
     let effort = Effort::new(quick);
-    let cpus = Cpus::new(topology, &crate::run::allowed_cpus()?)?;
+    let allowed = crate::run::allowed_cpus()?;
+    let cpus = Cpus::new(topology, &allowed)?;
     // Reduces the disturbance by other tasks, where it is permitted.
     let _ = crate::attributes::nice(-20);
     let _ = crate::attributes::timer_slack(1);
@@ -148,11 +152,12 @@ pub fn calibrate(topology: &Topology, quick: bool, trace: bool) -> Result<Calibr
     let mut states = Vec::new();
     if cpus.others.is_empty() {
         let why = "the measurement needs two CPUs and there is only one";
-        absent.extend(["ipi", "ipi-send", "irq", "idle"].map(|key| (key, why.to_owned())));
+        absent.extend(["ipi", "ipi-send", "irq", "idle", "line-transfer"].map(|key| (key, why.to_owned())));
     } else {
         crossing::measure(effort, &cpus, &mut costs)?;
         pingpong::measure_sending(effort, &cpus, &mut costs)?;
         states = idle::measure(effort, &cpus, &costs, &mut other)?;
+        lines::measure(effort, &cpus, &mut costs)?;
     }
     let off_reason = recording.off_reason().map(str::to_owned);
     recording.stop();
@@ -181,9 +186,9 @@ pub fn calibrate(topology: &Topology, quick: bool, trace: bool) -> Result<Calibr
         absent.insert(key, "it concerns the host of a guest, where the agent does not run".to_owned());
     }
     absent.insert("tlb-flush", "internal to the kernel; munmap is measured in a process of one thread".to_owned());
-    absent.insert("line-transfer", "transfers of cache lines are not measured".to_owned());
     absent.insert("exec", "the agent does not execute programs; lat_proc of lmbench measures it".to_owned());
-    let known = ["syscall", "switch-thread", "switch-process", "wakeup", "tick", "ipi", "ipi-send", "irq"];
+    let known =
+        ["syscall", "switch-thread", "switch-process", "wakeup", "tick", "ipi", "ipi-send", "irq", "line-transfer"];
     for key in known.iter().filter(|key| !costs.contains_key(**key)) {
         absent.entry(key).or_insert_with(|| "too few undisturbed samples".to_owned());
     }
@@ -193,7 +198,9 @@ pub fn calibrate(topology: &Topology, quick: bool, trace: bool) -> Result<Calibr
     if caches.is_none() {
         absent.insert("caches", "the kernel does not tell the sizes of the caches".to_owned());
     }
-    Ok(Calibration { release, cpus: cpus.count, costs, idle: states, memory, caches, other, absent })
+    // This pins the thread to other CPUs.
+    let line_transfers = lines::matrix(&allowed)?;
+    Ok(Calibration { release, cpus: cpus.count, costs, idle: states, memory, caches, line_transfers, other, absent })
 }
 
 /// Pins the calling thread to one CPU.
