@@ -85,6 +85,10 @@ def test_no_row_is_named_where_most_decisions_stay_unexplained() -> None:
     assert rendered.document(ranked)["fits"] == []
     assert [r["row"] for r in rendered.named([report("6.8", 300, 400, 200)])] == ["6.8"]
     assert rendered.named([report("6.8", 0, 0, 0)]) == [], "nothing was judged"
+    few = report("7.3", 142, 148, 0)
+    few["picks"] = {"agreed": 9, "decisions": 9}
+    assert rendered.named([few]) == [], "preemptions alone do not distinguish rows"
+    assert rendered._no_answer([few]).startswith("no row can be named: 9 picks can be judged, at least 10 are needed")
 
 
 def text_of(trace: Path) -> str:

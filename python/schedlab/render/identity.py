@@ -7,12 +7,15 @@ from typing import Any
 
 from schedlab.guests.identity import Identity
 from schedlab.render.agreement import matrix
+from schedlab.render.cells import plural
 
 IDENTITY_SCHEMA = "schedlab.identity/1"
 
 SIDES = ("picks", "preemptions")
 NAMED_FROM = 0.5
 """A row is named only if it decides at least this share of the picks, and of the preemptions, as the kernel did."""
+FEWEST_PICKS = 10
+"""A row is named only if so many picks can be judged: preemptions alone do not distinguish rows."""
 
 Report = Mapping[str, Any]
 
@@ -51,7 +54,7 @@ def agreement(r: Report) -> str:
 def named(ranked: Sequence[Report]) -> list[Report]:
     """The first row and those that fit as well, if they explain enough of the kernel to be named."""
     enough = all(share(ranked[0], side) >= NAMED_FROM for side in SIDES)
-    return best_of(ranked) if enough and _judged(ranked[0]) else []
+    return best_of(ranked) if enough and int(ranked[0]["picks"]["decisions"]) >= FEWEST_PICKS else []
 
 
 def _judged(r: Report) -> int:
@@ -73,7 +76,12 @@ def _no_answer(ranked: Sequence[Report]) -> str:
             f"no row can be named: {t['records']:,} records in {t['span_ns'] / 1e9:.3f} s show no decision that can be "
             "judged (the first 10 ms do not count, and a pick needs two tasks that compete for a CPU)"
         )
-    judged, asked = (best["picks"][key] for key in ("agreed", "decisions"))
+    judged, asked = (int(best["picks"][key]) for key in ("agreed", "decisions"))
+    if asked < FEWEST_PICKS:
+        return (
+            f"no row can be named: {plural(asked, 'pick')} can be judged, at least {FEWEST_PICKS} are needed "
+            "(a pick needs two tasks that compete for a CPU)"
+        )
     unexplained = best["unexplained"]["picks"]
     return (
         f"no row can be named: the best, {best['row']}, decides {judged:,} of {asked + unexplained:,} picks alike; "
