@@ -70,6 +70,6 @@ def judged(path: Path, name: re.Match[str]) -> tuple[tuple[float, str], str]:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2:
+    if len(sys.argv) < 2 or not all(word.isdecimal() for word in sys.argv[2:4]):
         sys.exit(__doc__)
     sys.exit(main(Path(sys.argv[1]), sys.argv[4:] or KERNELS, *map(int, sys.argv[2:4])))

@@ -221,7 +221,7 @@ mod tests {
         for (id, stdout, stderr) in cases {
             let known = catalogue::find(id).unwrap().metrics;
             let kind = |name: &str| known.iter().find(|metric| metric.name == name).map(|metric| metric.kind);
-            let found = parse(id, stdout, stderr).unwrap();
+            let found = parse(id, 1, stdout, stderr).unwrap();
             for (name, _) in &found.samples {
                 assert!(matches!(kind(name), Some(MetricKind::Headline | MetricKind::Samples)), "{id}.{name}");
             }

@@ -187,7 +187,7 @@ knobs! {
     /// jiffies after which the run time of a process counts half; the kernel's default is HZ / 100
     LlcEpochPeriod llc_epoch_period "llc_balancing/epoch_period" at "sched/llc_balancing/epoch_period"
     counts Number scaled false
-    takes U32, before 5.13 U32,
+    takes POSITIVE, before 5.13 POSITIVE,
     default ABSENT, from "7.2" unverified "read in 7.2.13" => Some(2);
 
     /// epochs after which a process whose threads were not ticked prefers no cache

@@ -92,7 +92,8 @@ known "p->se.h_load.weight:u64" && flat=yes && count=h_nr_queued
 # Where several last-level caches may attract processes (7.2 and later): the address space of the task that is charged (mm), the number of
 # its threads (nt), the cache that the task prefers before this charge is counted (pl), and the CPU by which its process prefers it (gc).
 # task_cache_work decides that (cw).
-caches=$(cat /sys/devices/system/cpu/cpu[0-9]*/cache/index3/shared_cpu_list 2>/dev/null | sort -u | wc -l)
+last=$(ls -d /sys/devices/system/cpu/cpu0/cache/index* 2>/dev/null | sort | tail -n 1)
+caches=$(cat /sys/devices/system/cpu/cpu[0-9]*/cache/"${last##*/}"/shared_cpu_list 2>/dev/null | sort -u | wc -l)
 process=
 [ "$caches" -gt 1 ] && known "p->preferred_llc:s32" && {
 	process="mm=tsk->mm:x64 nt=tsk->signal->nr_threads:s32 pl=tsk->preferred_llc:s32 gc=tsk->sched_cache_grp->cpu:s32$ticks"

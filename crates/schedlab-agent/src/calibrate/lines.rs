@@ -19,15 +19,13 @@ use crate::error::Result;
 const TRIPS: u64 = 100;
 /// The number of samples of a pair in the matrix.
 const SAMPLES: usize = 40;
-/// The largest number of CPUs in the matrix, whose time grows with their square.
-const MOST: usize = 64;
 /// The longest time for one pair: CPUs that a hypervisor does not run at the same time need much longer than others.
 const LIMIT: Nanos = 300 * MSEC;
 
 /// The median transfer between each pair of CPUs.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Matrix {
-    /// The CPUs, at most 64.
+    /// The CPUs.
     pub cpus: Vec<u32>,
     /// A row for each CPU but the first, with the transfers between it and each CPU before it, in ns; `None`: too few samples.
     pub ns: Vec<Vec<Option<Nanos>>>,
@@ -57,9 +55,8 @@ pub fn measure(effort: Effort, cpus: &Cpus, costs: &mut BTreeMap<&'static str, E
     Ok(())
 }
 
-/// Measures each pair of the CPUs that this process may use.
+/// Measures each pair of these CPUs, a few ms each.
 pub fn matrix(cpus: &[u32]) -> Result<Matrix> {
-    let cpus: Vec<u32> = cpus.iter().copied().take(MOST).collect();
     let mut ns = Vec::new();
     for (place, cpu) in cpus.iter().enumerate().skip(1) {
         let alone = alone(*cpu)?;
@@ -70,7 +67,7 @@ pub fn matrix(cpus: &[u32]) -> Result<Matrix> {
         }
         ns.push(row);
     }
-    Ok(Matrix { cpus, ns })
+    Ok(Matrix { cpus: cpus.to_vec(), ns })
 }
 
 /// A compare-and-swap of a word that no other CPU uses: the smallest mean.

@@ -37,6 +37,8 @@ pub struct Effort {
     pub few: usize,
     /// Passes over all memory that is measured.
     pub passes: usize,
+    /// The most CPUs between each pair of which the transfer of a cache line is measured.
+    pub cpus: usize,
 }
 
 impl Effort {
@@ -44,9 +46,9 @@ impl Effort {
     #[must_use]
     pub fn new(quick: bool) -> Effort {
         if quick {
-            Effort { many: 2_000, few: 200, passes: 3 }
+            Effort { many: 2_000, few: 200, passes: 3, cpus: 8 }
         } else {
-            Effort { many: 20_000, few: 2_000, passes: 10 }
+            Effort { many: 20_000, few: 2_000, passes: 10, cpus: 64 }
         }
     }
 }
@@ -199,7 +201,7 @@ pub fn calibrate(topology: &Topology, quick: bool, trace: bool) -> Result<Calibr
         absent.insert("caches", "the kernel does not tell the sizes of the caches".to_owned());
     }
     // This pins the thread to other CPUs.
-    let line_transfers = lines::matrix(&allowed)?;
+    let line_transfers = lines::matrix(&allowed[..allowed.len().min(effort.cpus)])?;
     Ok(Calibration { release, cpus: cpus.count, costs, idle: states, memory, caches, line_transfers, other, absent })
 }
 

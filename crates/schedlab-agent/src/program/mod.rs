@@ -210,7 +210,7 @@ impl RealProgram {
     pub fn results(&self, stdout: &str, stderr: &str) -> std::result::Result<ParsedOutput, String> {
         match self.id {
             id if unixbench::is_program(id) => unixbench::parse(id, &self.argv, stderr),
-            id => parse(id, stdout, stderr),
+            id => parse(id, self.copies, stdout, stderr),
         }
     }
 }
@@ -225,6 +225,7 @@ pub fn choose(
     let one = |(program, workload): (&Option<Program>, &Workload)| {
         let Some(program) = program.as_ref().filter(|_| choice != DriverChoice::Agent) else { return Ok(None) };
         let Some(call) = PROGRAM_CALLS.iter().find(|call| call.id == program.id) else { return Ok(None) };
+        std::iter::once(call.executable).chain(call.server).try_for_each(is_file_if_named)?;
         let (path, server) = (find(call.executable), call.server.and_then(find));
         let Some(path) = path.filter(|_| server.is_some() || call.server.is_none()) else {
             return if choice == DriverChoice::Program { Err(missing(call)) } else { Ok(None) };
@@ -245,7 +246,12 @@ pub fn choose(
         if let Some(what) = rt_app::too_new(program, &version) {
             return if choice == DriverChoice::Program { Err(rt_app::refusal(what)) } else { Ok(None) };
         }
-        prepare(call, (path, server), version, program, workload, duration).map(Some)
+        let takes_seconds = call.server.is_some() || unixbench::is_program(program.id) || lmbench::is_tool(program.id);
+        match whole_seconds(program, duration) {
+            Err(error) if takes_seconds && choice == DriverChoice::Program => Err(error),
+            Err(_) if takes_seconds => Ok(None),
+            _ => prepare(call, (path, server), version, program, workload, duration).map(Some),
+        }
     };
     programs.iter().zip(workloads).map(one).collect()
 }
@@ -272,6 +278,18 @@ fn find(executable: &str) -> Option<PathBuf> {
     }
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|dir| dir.join(executable)).find(|path| path.is_file())
+}
+
+/// Refuses a variable that names an executable which does not exist: another program, or the agent, would run unnoticed.
+fn is_file_if_named(executable: &str) -> Result<()> {
+    let variable = variable(executable);
+    match std::env::var_os(&variable).map(PathBuf::from) {
+        Some(path) if !path.is_file() => {
+            let what = format!("{variable}: {} is not a file", path.display());
+            Err(AgentError::input(what, format!("give the path of {executable}, or unset the variable")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The variable that names an executable.

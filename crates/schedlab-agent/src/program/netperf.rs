@@ -91,15 +91,15 @@ impl Drop for Running {
 }
 
 /// A line of [`COLUMNS`] from each client. The percentiles of several clients cannot be put together.
-pub fn parse(stdout: &str) -> std::result::Result<ParsedOutput, String> {
+pub fn parse(stdout: &str, clients: u32) -> std::result::Result<ParsedOutput, String> {
     let row = |line: &str| {
         let fields: Vec<f64> = line.split(',').map_while(|word| word.trim().parse().ok()).collect();
         <[f64; 6]>::try_from(fields).ok().filter(|row| row.iter().all(|value| value.is_finite() && *value >= 0.0))
     };
     let rows: Vec<[f64; 6]> = stdout.lines().filter_map(row).collect();
     let rate: f64 = rows.iter().map(|row| row[0]).sum();
-    if rate <= 0.0 {
-        return Err(format!("no line of {COLUMNS}"));
+    if rows.len() != clients as usize || rate <= 0.0 {
+        return Err(format!("{} lines of {COLUMNS}, expected {clients} with a rate", rows.len()));
     }
     let mean = rows.iter().map(|row| row[0] * row[1]).sum::<f64>() / rate;
     let least = rows.iter().map(|row| row[4]).fold(f64::INFINITY, f64::min);
@@ -148,25 +148,26 @@ mod tests {
 
     #[test]
     fn clients_are_added_up() {
-        let stats = |text: &str| {
-            let found = parse(text).unwrap();
+        let stats = |text: &str, clients| {
+            let found = parse(text, clients).unwrap();
             let stats: Vec<String> = found.stats.iter().map(|(_, stat, value)| format!("{stat} {value}")).collect();
             (found.rates[0].1, stats.join(" "))
         };
-        let one = stats("1000.5,10.5,9,20,5,100\n");
+        let one = stats("1000.5,10.5,9,20,5,100\n", 1);
         assert_eq!(one, (1000.5, "mean 10.5 min 5 max 100 p50 9 p99 20".to_owned()));
         // Three of four transactions took 10 us, one 50.
-        let two = stats("300,10,9,20,5,100\nnoise\n100,50,40,60,4,90\n");
+        let two = stats("300,10,9,20,5,100\nnoise\n100,50,40,60,4,90\n", 2);
         assert_eq!(two, (400.0, "mean 20 min 4 max 100".to_owned()));
-        let real = parse(include_str!("../../tests/programs/netperf-2.7.0.txt")).unwrap();
+        let real = parse(include_str!("../../tests/programs/netperf-2.7.0.txt"), 1).unwrap();
         assert_eq!((real.rates.len(), real.stats.len()), (1, 5));
+        assert!(parse("300,10,9,20,5,100\n", 2).unwrap_err().starts_with("1 lines of THROUGHPUT"));
     }
 
     proptest! {
         #[test]
         fn no_output_makes_the_parser_panic(text in "[0-9.,eE+\\n -]{0,200}", other in "\\PC{0,60}") {
-            let _ = parse(&text);
-            let _ = parse(&other);
+            let _ = parse(&text, 2);
+            let _ = parse(&other, 1);
         }
     }
 }

@@ -29,8 +29,8 @@ pub struct CpuRate {
     pub time: Nanos,
 }
 
-/// Parses the output of the program `id`. The error names what is missing.
-pub fn parse(id: &str, stdout: &str, stderr: &str) -> Result<ParsedOutput, String> {
+/// Parses the output of all copies of the program `id`. The error names what is missing.
+pub fn parse(id: &str, copies: u32, stdout: &str, stderr: &str) -> Result<ParsedOutput, String> {
     match id {
         "hackbench" => total(stdout, "Time:", "time"),
         "perf-messaging" => total(stdout, "Total time:", "total_time"),
@@ -73,7 +73,7 @@ pub fn parse(id: &str, stdout: &str, stderr: &str) -> Result<ParsedOutput, Strin
             Ok(ParsedOutput { rates, ..ParsedOutput::default() })
         }
         id if super::lmbench::is_tool(id) => super::lmbench::parse(id, stderr),
-        "netperf-tcp-rr" | "netperf-udp-rr" => super::netperf::parse(stdout),
+        "netperf-tcp-rr" | "netperf-udp-rr" => super::netperf::parse(stdout, copies),
         // The line of 2020 and 2021 also says how long it has run, so that the two are not taken for each other.
         "schbench" if stderr.contains(SCHBENCH_2020) => {
             Err(format!("'{SCHBENCH_2020}' is that of schbench-2020, and is"))
@@ -306,11 +306,11 @@ mod tests {
 
     #[test]
     fn real_output_is_parsed() {
-        let one = |id, text| parse(id, text, "").unwrap();
+        let one = |id, text| parse(id, 1, text, "").unwrap();
         assert_eq!(one("hackbench", HACKBENCH).samples, [("time", 166_000_000)]);
         assert_eq!(one("perf-messaging", MESSAGING).samples, [("total_time", 313_000_000)]);
         assert_eq!(one("perf-pipe", PIPE).samples, [("usecs_per_op", 37_819_000), ("total_time", 37_819_000)]);
-        assert_eq!(parse("stress-ng-cpu", "", STRESS).unwrap().rates, [("bogo_ops_per_second", 225.72)]);
+        assert_eq!(parse("stress-ng-cpu", 1, "", STRESS).unwrap().rates, [("bogo_ops_per_second", 225.72)]);
     }
 
     #[test]
@@ -331,7 +331,7 @@ mod tests {
             ("exec", 68.29, 223.50),
         ];
         for (stressor, real, usr_sys) in cases {
-            let found = parse(&format!("stress-ng-{stressor}"), "", STRESSORS).unwrap();
+            let found = parse(&format!("stress-ng-{stressor}"), 1, "", STRESSORS).unwrap();
             assert_eq!(found.rates, [("bogo_ops_per_second", real)], "{stressor}");
             let [cpu] = found.cpu_rates[..] else { panic!("{stressor}") };
             let rate = cpu.count as f64 / (cpu.time as f64 / 1e9);
@@ -340,12 +340,12 @@ mod tests {
             assert_eq!(found.stats, if stressor == "nanosleep" { &overrun[..] } else { &[] }, "{stressor}");
         }
         let idle = "stress-ng: metrc: [1] sem   5   1.00  0.00  0.00   5.00   0.00\n";
-        assert!(parse("stress-ng-sem", "", idle).unwrap().cpu_rates.is_empty());
+        assert!(parse("stress-ng-sem", 1, "", idle).unwrap().cpu_rates.is_empty());
     }
 
     #[test]
     fn perf_bench_futex_prints_means() {
-        let one = |id, text| parse(id, text, "").unwrap();
+        let one = |id, text| parse(id, 1, text, "").unwrap();
         assert_eq!(one("perf-futex-hash", HASH).rates, [("operations_per_second", 952_832.0)]);
         assert_eq!(one("perf-futex-lock-pi", LOCK_PI).rates, [("operations_per_second", 3_369.0)]);
         assert_eq!(one("perf-futex-wake", WAKE).samples, [("time", 239_700)]);
@@ -355,7 +355,7 @@ mod tests {
 
     #[test]
     fn sysbench_prints_rates_by_test() {
-        let one = |id, text| parse(id, text, "").unwrap();
+        let one = |id, text| parse(id, 1, text, "").unwrap();
         assert_eq!(one("sysbench-threads", THREADS).rates, [("events_per_second", 334.0 / 1.0019)]);
         assert_eq!(one("sysbench-mutex", MUTEX).samples, [("total_time", 3_600_000)]);
         let rates = [("ops_per_second", 3_533_530.86), ("mib_per_second", 3_450.71)];
@@ -366,7 +366,7 @@ mod tests {
 
     #[test]
     fn sysbench_prints_some_statistics() {
-        let found = parse("sysbench-cpu", SYSBENCH, "").unwrap();
+        let found = parse("sysbench-cpu", 1, SYSBENCH, "").unwrap();
         assert_eq!(found.rates, [("events_per_second", 1732.87)]);
         let stats: Vec<(&str, i64)> =
             found.stats.iter().map(|(_, stat, value)| (stat.as_str(), value.round() as i64)).collect();
@@ -375,20 +375,20 @@ mod tests {
 
     #[test]
     fn cyclictest_has_every_sample() {
-        let found = parse("cyclictest", CYCLICTEST, "").unwrap();
+        let found = parse("cyclictest", 1, CYCLICTEST, "").unwrap();
         // 464 and 649 samples were beyond the histogram of that run; the maximum of each thread is known.
         assert_eq!(found.samples.len(), 464 + 649);
         assert_eq!(found.samples.iter().map(|(_, time)| *time).max(), Some(19_983_000));
         let text =
             "000001 000002\t000000\n000003 000000 000001\n# Max Latencies: 00001 00003\n# Histogram Overflows: 0 0\n";
-        let found = parse("cyclictest", text, "").unwrap();
+        let found = parse("cyclictest", 1, text, "").unwrap();
         assert_eq!(found.samples, [("latency", 1000), ("latency", 1000), ("latency", 3000)]);
     }
 
     #[test]
     fn percentiles_of_schbench_are_copied() {
         let stats = |id, text| -> Vec<String> {
-            let found = parse(id, "", text).unwrap();
+            let found = parse(id, 1, "", text).unwrap();
             found.stats.iter().map(|(metric, stat, value)| format!("{metric}.{stat} {value}")).collect()
         };
         let old = "p50 185 p75 4312 p90 8008 p95 9040 p99 11696 p99.5 11696 p99.9 11696 min 0 max 11708".split(' ');
@@ -398,14 +398,14 @@ mod tests {
         let of_2020 = stats("schbench-2020", SCHBENCH_20);
         assert_eq!(of_2020.len(), 9, "{of_2020:?}");
         for (id, text) in [("schbench", SCHBENCH_20), ("schbench-2020", SCHBENCH), ("schbench", SCHBENCH_1)] {
-            assert!(parse(id, "", text).is_err(), "{id}");
+            assert!(parse(id, 1, "", text).is_err(), "{id}");
         }
         let new = stats("schbench-1.0", SCHBENCH_1);
         for one in ["wakeup_latency.p99.9 3612", "request_latency.p50 182", "request_latency.max 24246", "rps.p50 7240"]
         {
             assert!(new.iter().any(|found| found == one), "{one}: {new:?}");
         }
-        assert_eq!(parse("schbench-1.0", "", SCHBENCH_1).unwrap().rates, [("average_rps", 7526.67)]);
+        assert_eq!(parse("schbench-1.0", 1, "", SCHBENCH_1).unwrap().rates, [("average_rps", 7526.67)]);
     }
 
     #[test]
@@ -419,7 +419,7 @@ mod tests {
                 table("Wakeup Latencies", *pass) + &table("Request Latencies", 10 * pass) + &table("RPS", 100 * pass)
             })
             .collect();
-        let found = parse("schbench-1.0", "", &(tables + "average rps: 410.00\n")).unwrap();
+        let found = parse("schbench-1.0", 1, "", &(tables + "average rps: 410.00\n")).unwrap();
         let p50: Vec<f64> = found.stats.iter().filter(|(_, stat, _)| stat == "p50").map(|(.., value)| *value).collect();
         assert_eq!(p50, [2.0, 20.0, 200.0]);
         assert_eq!(found.rates, [("average_rps", 410.0)]);
@@ -428,8 +428,8 @@ mod tests {
     #[test]
     fn an_output_without_the_result_is_an_error() {
         for id in IDS {
-            assert!(parse(id, "", "").is_err(), "{id}");
-            assert!(parse(id, "nothing here\n", "Time: x\n").is_err(), "{id}");
+            assert!(parse(id, 1, "", "").is_err(), "{id}");
+            assert!(parse(id, 1, "nothing here\n", "Time: x\n").is_err(), "{id}");
         }
     }
 
@@ -444,8 +444,8 @@ mod tests {
             let at = at.min(text.len());
             text.splice(at..at, other.chars());
             let text: String = text.into_iter().collect();
-            let _ = parse(id, &text, &any);
-            let _ = parse(id, &any, &text);
+            let _ = parse(id, 1, &text, &any);
+            let _ = parse(id, 1, &any, &text);
         }
     }
 }

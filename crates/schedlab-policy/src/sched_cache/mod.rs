@@ -1,8 +1,8 @@
 //! Cache-aware balancing (CONFIG_SCHED_CACHE, 7.2 and later): the threads of a process are brought together under one
 //! last-level cache while that leaves it room.
 //!
-//! kernel/sched/fair.c of 7.2.13 and 7.3.4. It is active (`sched_cache_active`) on machines with several last-level caches of more than
-//! one CPU, unless `llc_balancing/enabled` is 0.
+//! kernel/sched/fair.c of 7.2.13 and 7.3.4. It is active (`sched_cache_active`) on machines on which a last-level
+//! cache has several CPUs, but not all, unless `llc_balancing/enabled` is 0.
 //!
 //! - [`account_mm_sched`](account): the run time of each process on each CPU, halved every epoch. A thread takes over the
 //!   preferred cache of its process; queued threads are counted by CPU and preferred cache.

@@ -354,7 +354,7 @@ rules! {
         from "7.2" unverified "read in 7.2.13" => true;
 
     /// Tasks whose dequeue is delayed do not count where the numbers of tasks are compared (`h_nr_runnable`).
-    BOTH "balance: delayed tasks count" in "update_sg_lb_stats"
+    BOTH "balance: delayed tasks left out of counts" in "update_sg_lb_stats"
     delayed_do_not_count: bool = false,
         from "6.14" unverified "read in 6.18.2 and 7.2.13; 6.12.118 counts them" => true;
 
