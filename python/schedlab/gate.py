@@ -78,9 +78,9 @@ def check(gates: Sequence[Gate], metrics: Iterable[tuple[Metric, Validated | Non
 def check_seeds(gates: Sequence[Gate], scenario: Scenario, seeds: int) -> None:
     """Refuse gates over fewer seeds than an interval needs: they would pass or fail by chance."""
     if gates and varies(scenario) and seeds < SMALLEST_N:
-        have = f"{seeds} seed{'s' * (seeds != 1)}"
+        have = "1 seed gives" if seeds == 1 else f"{seeds} seeds give"
         raise InputError(
-            f"--fail-on {gates[0]}: {have} give no verdict, a 95% interval needs at least {SMALLEST_N}",
+            f"--fail-on {gates[0]}: {have} no verdict, a 95% interval needs at least {SMALLEST_N}",
             hint=f"run --seeds {SMALLEST_N} or more; with --noise off one seed is enough",
         )
 

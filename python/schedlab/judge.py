@@ -194,7 +194,7 @@ def _undecided(d: Difference, metric: Metric, needed: int | None) -> str:
     if needed is None:
         return f"{text}; even 10,000 seeds may not settle it"
     if needed <= d.pairs:
-        return f"{text}; so many seeds settle 4 of 5 comparisons with this spread, and not this one"
+        return f"{text}; with this spread so many seeds usually suffice (in 4 of 5 comparisons), but not here"
     return f"{text}; {needed:,} seeds would find a change as large as the margin in 4 of 5 comparisons"
 
 

@@ -218,7 +218,7 @@ def test_runs_that_hang_or_need_too_much_are_recorded(
         assert message in record["error"]["message"]
         assert record["replay"].startswith("schedlab run toy.toml --set ")
         assert record["replay"] in err
-    assert "2 runs failed and not in these numbers" in out
+    assert "2 failed runs left out of these numbers" in out
     assert "0 runs of 2 points to do" in sweep("sweep.toml", "--out", "r", *flags)[2], "failures are results"
     if "--memory" in flags:
         code, out, err = sweep("sweep.toml", "--out", "r", "--retry")

@@ -67,7 +67,7 @@ def text(x: Ablation) -> str:
     ]
     if x.interaction_share is None:
         fewer = len(x.seeds) < SMALLEST_N
-        why = f"{SMALLEST_N} seeds are the least" if fewer else "the effect itself is not certain"
+        why = f"at least {SMALLEST_N} seeds are needed" if fewer else "the effect itself is not certain"
         head.append(f"no shares: {why}" if all(p.effect for p in x.parts) else "no shares: a run failed")
     rows = [["mechanism", f"{x.a} with it", f"{x.b} without", "mean of both", "share"]]
     for p in _ordered([p for p in x.parts if not p.inert]):

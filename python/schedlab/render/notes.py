@@ -255,7 +255,7 @@ def trouble(comparison: Comparison) -> list[str]:
     """Caveats of real runs, and runs that are missing from the numbers."""
     lines = list(comparison.remarks)
     if comparison.failures:
-        lines.append(f"{plural(len(comparison.failures), 'run')} failed and not in these numbers")
+        lines.append(f"{plural(len(comparison.failures), 'failed run')} left out of these numbers")
     if comparison.missing:
         lines.append(f"interrupted: {plural(comparison.missing, 'run')} not in these numbers")
     return lines

@@ -83,18 +83,19 @@ def _elsewhere(b: str, head: Judgement, others: Sequence[Found]) -> str:
     """In which other metrics `b` is better and worse: the price of the headline first."""
     better, worse = (_named([one for one in others if one[1].effect == effect]) for effect in ("better", "worse"))
     if head.effect == "better":
-        return _both(f"It costs elsewhere: {b} is worse in", worse, "it is also better in", better)
+        return _both(b, "It costs elsewhere: ", "worse", worse, "also better", better)
     if head.effect == "worse":
-        return _both(f"In exchange, {b} is better in", better, "it is also worse in", worse)
-    return _both(f"Elsewhere {b} is better in", better, "it is worse in", worse)
+        return _both(b, "In exchange, ", "better", better, "also worse", worse)
+    return _both(b, "Elsewhere ", "better", better, "worse", worse)
 
 
-def _both(first: str, found: str, second: str, also: str) -> str:
+def _both(b: str, begin: str, how: str, found: str, other: str, also: str) -> str:
+    """How `b` differs in the metrics `found`, and in those that are `also` named."""
     if not found and not also:
         return "No other metric with a better direction changed."
     if not found:
-        return f"{second[0].upper()}{second[1:]} {also}."
-    return f"{first} {found}{f'; {second} {also}' if also else ''}."
+        return f"{b} is {other} in {also}."
+    return f"{begin}{b} is {how} in {found}{f'; it is {other} in {also}' if also else ''}."
 
 
 def _named(found: Sequence[Found]) -> str:

@@ -180,7 +180,7 @@ def notes(judged: Judged) -> list[str]:
     if len(experiment.points) > 1 and not judged.has_lines:
         lines.append(NO_LINES)
     if experiment.failures:
-        lines.append(f"{plural(len(experiment.failures), 'run')} failed and not in these numbers")
+        lines.append(f"{plural(len(experiment.failures), 'failed run')} left out of these numbers")
     if experiment.missing:
         lines.append(f"{plural(experiment.missing, 'run')} not done yet and not in these numbers")
     return lines
