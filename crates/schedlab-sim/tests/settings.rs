@@ -196,7 +196,7 @@ fn has(version: &Version, feature: &str) -> bool {
 fn other_value(knob: Knob, version: &'static Version) -> u64 {
     let default = KernelConfig::new(version, 4, 250).knobs.get(knob);
     match knob {
-        Knob::TunableScaling => 0,
+        Knob::TunableScaling | Knob::LlcEnabled => 0,
         Knob::ChildRunsFirst => 1,
         Knob::MigrationCost => default * 20,
         Knob::RrTimeslice | Knob::RtRuntime | Knob::NrMigrate | Knob::CfsBandwidthSlice => default / 10,
