@@ -132,7 +132,7 @@ def test_what_cannot_run_here_is_refused_first(
 def test_an_agent_s_words_are_the_error(root: Path) -> None:
     result = measured(root, scenario(made_up.variant("broken"), made_up.variant("silent")))
     said = {f.variant: (f.message, f.hint) for f in result.failures}
-    assert said["broken"] == ("broken seed 2: no futex left", "reboot")
+    assert said["broken"] == ("no futex left", "reboot"), "variant and seed are stored beside it"
     assert "ended with exit code 7 without output" in said["silent"][0]
 
 

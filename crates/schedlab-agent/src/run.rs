@@ -134,7 +134,8 @@ fn refuse_kernel_sections(own: &[&Workload]) -> Result<()> {
     match programs.find(|program| program.ops.iter().any(simulated)) {
         Some(program) => {
             let what = format!("task {}: call exists only in the simulator", program.name);
-            Err(AgentError::cannot(what, "run the scenario on the simulator"))
+            let hint = "run the scenario on the simulator, or install the program of the workload (schedlab doctor)";
+            Err(AgentError::cannot(what, hint))
         }
         None => {
             stream::check(own.iter().flat_map(|w| &w.programs))?;

@@ -90,13 +90,24 @@ def report(text: str, place: dict[str, Any], wall_s: float) -> Run:
 
 
 def failure(code: int | None, stderr: str, where: str) -> SchedlabError:
-    """The error for a failed run, with the message of the agent."""
+    """The error of a failed command, with the message of the agent."""
+    kind, said, hint = _said(code, stderr)
+    return kind(f"{where}: {said}", hint=hint)
+
+
+def run_failure(code: int | None, stderr: str, variant: str, seed: int) -> SchedlabError:
+    """The error of a failed run, with variant and seed only if it ends the command: others are stored with them."""
+    kind, said, hint = _said(code, stderr)
+    return kind(said if kind is RunError else f"{variant} seed {seed}: {said}", hint=hint)
+
+
+def _said(code: int | None, stderr: str) -> tuple[type[SchedlabError], str, str | None]:
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     said = next((found[1] for line in lines if (found := re.match(rf"(?:error|{NAME}): (.*)", line))), None)
     hint = next((line.removeprefix("hint: ") for line in lines if line.startswith("hint: ")), None)
-    kind = {2: ScenarioError, 4: ArmError}.get(code or 0, RunError)
+    kind: type[SchedlabError] = {2: ScenarioError, 4: ArmError}.get(code or 0, RunError)
     ended = f"ended with signal {-code}" if code is not None and code < 0 else f"ended with exit code {code}"
     if said is None:
         last = "".join(f"\n  | {line}" for line in lines[-8:])
         said = f"the agent {ended}" + (f"; its last output was{last}" if last else " without output")
-    return kind(f"{where}: {said}", hint=hint)
+    return kind, said, hint

@@ -97,7 +97,7 @@ class HostArm:
             wall = time.monotonic() - began
             noise_found = noise.between(before, noise.Sample.now(self._root), done.cpu_s)
             if done.code != 0:
-                raise agent.failure(done.code, done.stderr, f"{variant} seed {seed}")
+                raise agent.run_failure(done.code, done.stderr, variant, seed)
             return agent.report(out.read_text(), self._place(seen, noise_found).to_record(), wall)
 
     def _place(self, seen: dict[str, str], noise_found: dict[str, Any]) -> Place:

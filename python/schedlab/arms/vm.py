@@ -111,7 +111,7 @@ class VmArm:
         machine = self._machine(scenario, kernel, seed)
         code, sent, wall = booted(machine, self._base + own, limit, self._tell, lambda: is_cancelled(cancel))
         if code != 0:
-            raise agent.failure(code, sent.text("stderr"), f"{variant} seed {seed}, in the guest")
+            raise agent.run_failure(code, sent.text("stderr"), variant, seed)
         topology.verify(scenario.machine.topology, sent.topology)
         if trace and name:
             _keep(Path(trace), sent.files.get(name, b""))

@@ -1,4 +1,4 @@
-//! Which tasks share an address space, and what is kept of each space and task (`struct sched_cache_group` and the fields of
+//! Which tasks share an address space, and the state of each space and task (`struct sched_cache_group` and the fields of
 //! `struct task_struct`).
 //!
 //! Address spaces are numbered by the caller ([`Fair::set_mm`](crate::fair::Fair::set_mm)). A task without one, as the kernel's own, is
@@ -21,7 +21,7 @@ pub(super) struct Group {
     users: u32,
     /// Those that are threads of one thread group.
     pub nr_threads: u64,
-    /// What it has run, by CPU, in the order of CPUs; only of those where it has run.
+    /// Its run time by CPU, in the order of CPUs; only CPUs on which it has run.
     times: Vec<(CpuId, CacheTime)>,
     /// The epoch of its last tick.
     pub epoch: u64,
@@ -33,12 +33,12 @@ pub(super) struct Group {
     pub nr_running_avg: u64,
 }
 
-/// What is kept of a task.
+/// The state of a task.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CacheTask {
     /// Index of its group (`sched_cache_grp`).
     pub group: Option<u32>,
-    /// It is the child of a vfork.
+    /// Whether it is the child of a vfork.
     alone: bool,
     pub preferred_llc: Option<LlcId>,
     /// `cache_work` is pending.
@@ -67,7 +67,7 @@ impl Group {
         &mut self.times[at].1
     }
 
-    /// The part of the CPU that it has had (`fraction_mm_sched`).
+    /// The share of the CPU that it has had (`fraction_mm_sched`).
     pub fn fraction_on(&mut self, cpu: CpuId, epoch: &CpuEpoch) -> u64 {
         let Ok(at) = self.times.binary_search_by_key(&cpu, |(cpu, _)| *cpu) else { return 0 };
         let time = &mut self.times[at].1;
@@ -77,7 +77,7 @@ impl Group {
 }
 
 impl Groups {
-    /// What is kept of the task.
+    /// The state of the task.
     #[inline]
     pub fn task(&self, task: TaskId) -> CacheTask {
         self.tasks.get(task.index()).copied().unwrap_or_default()
@@ -106,7 +106,7 @@ impl Groups {
         }
     }
 
-    /// `sched_cache_group_get`, with the group of `new` if nobody has the address space yet.
+    /// `sched_cache_group_get`, with the group `new` if no task uses the address space yet.
     fn sched_cache_group_get(&mut self, task: TaskId, mm: u64, alone: bool, new: Group) {
         let group = match self.by_mm.get(&mm) {
             Some(group) => *group,

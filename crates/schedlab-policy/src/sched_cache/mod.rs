@@ -1,5 +1,5 @@
 //! Cache-aware balancing (CONFIG_SCHED_CACHE, 7.2 and later): the threads of a process are brought together under one
-//! last-level cache while that leaves it room.
+//! last-level cache as long as the cache has room for them.
 //!
 //! kernel/sched/fair.c of 7.2.13 and 7.3.4. It is active (`sched_cache_active`) on machines on which a last-level
 //! cache has several CPUs, but not all, unless `llc_balancing/enabled` is 0.

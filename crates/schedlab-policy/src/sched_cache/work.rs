@@ -1,6 +1,6 @@
 //! The cache that a process prefers (`task_tick_cache`, `task_cache_work`): that in which its threads have run most.
 //!
-//! The occupancy of a cache is the sum of the parts of its CPUs that the process has had. The cache with the largest
+//! The occupancy of a cache is the sum of the shares of its CPUs that the process has had. The cache with the largest
 //! one becomes the preferred one if it exceeds twice that of the present one.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
@@ -8,7 +8,7 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 use super::SchedCache;
 
 impl SchedCache {
-    /// `task_tick_cache`: the first tick of the process in an epoch asks the running task to examine it.
+    /// `task_tick_cache`: the first tick of a process in an epoch queues `task_cache_work` for the running task.
     pub fn task_tick_cache(&mut self, cpu: CpuId, task: TaskId) {
         let state = self.groups.task(task);
         let Some(group) = state.group.filter(|_| self.active) else { return };
@@ -21,7 +21,7 @@ impl SchedCache {
         self.groups.task_mut(task).work = true;
     }
 
-    /// Whether the task examines its process on its way to user mode.
+    /// Whether `task_cache_work` is due before the task returns to user mode.
     #[inline]
     pub fn has_work(&self, task: TaskId) -> bool {
         self.groups.task(task).work
