@@ -19,6 +19,7 @@ from schedlab.comparison import Comparison
 from schedlab.engine import native_engine
 from schedlab.errors import ScenarioError
 from schedlab.outcome import Series
+from schedlab.render.amounts import share
 from schedlab.render.causes import cause, causes, difference, dominant
 from schedlab.render.closer import closer_look, where_it_went
 from schedlab.render.timeline import timelines
@@ -426,3 +427,8 @@ def test_every_variant_has_its_cause_and_the_pair_its_detail(tmp_path: Path) -> 
     assert [tail.variant for tail in found.tails][: len(found.pair)] == list(found.pair)
     assert {tail.variant for tail in found.tails} > {*found.pair}
     assert {slow.variant for slow in found.slowest} == {*found.pair} == {*found.timelines}
+
+
+def test_a_share_has_no_exponent() -> None:
+    shown = [share(part, 1e8) for part in (0, 80, 1_200, 3_000_000, 9_600_000, 1e8)]
+    assert shown == ["0%", "<0.001%", "0.001%", "3%", "10%", "100%"]

@@ -21,6 +21,8 @@ def time(ns: float) -> str:
 def share(part: float, whole: float) -> str:
     """In percent, without decimals but for small ones."""
     x = 100 * part / whole if whole else 0.0
+    if 0 < x < 0.001:
+        return "<0.001%"
     return f"{x:.0f}%" if x >= 9.5 or x == 0 else f"{x:.1g}%"
 
 
