@@ -47,6 +47,25 @@ def test_the_first_different_decision_is_told(scenario: str, capsys: pytest.Capt
     assert max(map(len, out.splitlines())) <= 200
 
 
+def test_the_same_rule_on_the_same_numbers_names_the_flags(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "models.toml"
+    models = "\n".join(
+        f'[[variant]]\nname = "{name}"\nkernel = "6.18.12"\npreempt = "{model}"'
+        for name, model in (("at-once", "full"), ("at-exit", "lazy"))
+    )
+    calls = 'program = [{ loop = "forever", do = [{ system = "1ms" }] }]'
+    path.write_text(
+        f'machine = {{ base = "laptop-8", topology = {{ cores-per-llc = 1 }} }}\nduration = "50ms"\n'
+        f'[[workload]]\nname = "calls"\ncpus = "0"\n{calls}\n[[workload]]\nuse = "cyclictest"\ncpus = "0"\n{models}\n'
+    )
+    assert main(["explain", str(path), "at-once", "at-exit"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    said = (
+        "the same rule on the same numbers, but in at-once it sets NEED_RESCHED, in at-exit it sets NEED_RESCHED_LAZY"
+    )
+    assert said in out
+
+
 def test_variants_that_never_part(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", scenario, "eevdf", "same"]) == 0
     assert "do not differ in what was scheduled" in capsys.readouterr().out

@@ -15,6 +15,9 @@ WHY_SCHEMA = "schedlab.why/1"
 
 _INDENT = " " * 6
 
+FLAGS = {"full": "NEED_RESCHED", "lazy": "NEED_RESCHED_LAZY", None: "no flag"}
+"""The flag that a request to reschedule sets."""
+
 _COUNTS = {
     "last CPU",
     "waker's CPU",
@@ -122,8 +125,8 @@ def _costs(variants: tuple[str, str], parting: Mapping[str, Any]) -> list[str]:
 
 
 def _before(variants: tuple[str, str], parting: Mapping[str, Any]) -> list[str]:
-    """If the same rule met different numbers, or only times differ: whether any earlier decision differs."""
-    words = "  the same rule on different numbers; " if parting["same_rule"] else "  "
+    """If the same rule decides, or only times differ: whether any earlier decision differs."""
+    words = f"  {_same_rule(variants, parting)}; " if parting["same_rule"] else "  "
     if parting["unlike"] is None:
         return [f"{words}all {parting['alike']:,} earlier decisions are alike, only costs differ"]
     both = zip(variants, parting["unlike"], strict=True)
@@ -132,6 +135,17 @@ def _before(variants: tuple[str, str], parting: Mapping[str, Any]) -> list[str]:
         f"{words}of {parting['alike']:,} earlier decisions the first that differs changed no event by itself:",
         *shown,
     ]
+
+
+def _same_rule(variants: tuple[str, str], parting: Mapping[str, Any]) -> str:
+    """In what two decisions by the same rule differ: the numbers compared, or the kind of request that follows."""
+    a, b = (side["decision"] for side in parting["sides"])
+    if a["compared"] != b["compared"]:
+        return "the same rule on different numbers"
+    if a["asked"] == b["asked"]:
+        return "the same rule on the same numbers"
+    sets = [f"in {name} it sets {FLAGS[one['asked']]}" for name, one in zip(variants, (a, b), strict=True)]
+    return f"the same rule on the same numbers, but {', '.join(sets)}"
 
 
 def _apart(ns: int) -> str:
@@ -188,7 +202,7 @@ def _rule(decision: Mapping[str, Any], before: str = "  ", after: str = "") -> l
     rule = decision["rule"].removeprefix(f"{decision['function']}: ")
     head = f"{before}{ms(decision['time_ns'])} {decision['function']}{feature}: {rule}"
     if decision["verdict"] not in ("pick", "keep", "stay", "delay", "throttle", "unthrottle", "leave"):
-        after = {"lazy": "; sets NEED_RESCHED_LAZY", "full": "; sets NEED_RESCHED", None: ""}[decision["asked"]] + after
+        after = (f"; sets {FLAGS[decision['asked']]}" if decision["asked"] else "") + after
     tail = f"({numbers}){after}" if numbers else after
     if numbers and len(head) + 1 + len(tail) > WIDTH:
         return [head, _INDENT + tail]
@@ -263,7 +277,7 @@ def _turn(answer: Mapping[str, Any]) -> list[str]:
             about = f"; of {group(decision['group'], answer['groups'])}"
         lines += _rule(decision, "  kept   ", about)
     if answer["asked"]:
-        how = {"full": "TIF_NEED_RESCHED", "lazy": "TIF_NEED_RESCHED_LAZY"}[answer["asked"]]
+        how = f"TIF_{FLAGS[answer['asked']]}"
         lines.append(f"  {how} is set: it is rescheduled at the next point where the kernel checks the flag")
     executes = answer.get("executes")
     if executes and (answer["asked"] or executes.startswith("spins")):
