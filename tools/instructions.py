@@ -30,7 +30,9 @@ TOLERANCE = 0.05
 XEON = 'base = "xeon-2s28c-smt2", topology = {{ nodes = {nodes}, llcs-per-node = 1, cores-per-llc = {cores} }}'
 FOUR, SIXTY_FOUR = XEON.format(nodes=1, cores=2), XEON.format(nodes=2, cores=16)
 LARGEST = 'base = "power10-480"'
-NO_PHYSICS = "physics = { lines = false, locks = false, selection = false, cpuidle = false, core-idle = false }"
+MECHANISMS = "lines", "locks", "selection", "cpuidle", "teo", "core-idle", "housekeeping", "memory", "warmth"
+"""The keys of `[physics]`."""
+NO_PHYSICS = f"physics = {{ {', '.join(f'{name} = false' for name in MECHANISMS)} }}"
 
 PIPE = """
 duration = "1000s"

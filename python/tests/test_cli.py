@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import fake_engine
+from schedlab.arms import arm_of
 from schedlab.cli import main
 from schedlab.cli.parser import KINDS, STYLES, build_parser
 from schedlab.engine import Engine, native_engine
@@ -476,3 +477,15 @@ def test_doctor_fits_a_terminal(capsys: Any) -> None:
     words = [line for line in lines if "/" not in line]
     assert words
     assert all(len(line) <= 90 for line in words)
+
+
+@pytest.mark.parametrize(("arm", "early"), [("sim", True), ("host", False)])
+def test_only_a_simulated_comparison_imports_scipy_beside_its_runs(
+    arm: str, early: bool, schedlab: Call, scenario: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[str] = []
+    monkeypatch.setattr("schedlab.cli.compare.import_early", lambda: begun.append("import"))
+    # The runs of both arms are the simulator's: only the name of the arm differs.
+    monkeypatch.setattr("schedlab.cli.compare.arm_of", lambda _, *rest: arm_of("sim", *rest))
+    code, out, _ = schedlab("compare", scenario(), "--arm", arm)
+    assert (code, bool(out), bool(begun)) == (0, True, early)

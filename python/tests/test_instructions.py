@@ -25,6 +25,16 @@ def test_a_number_is_kept_for_every_load() -> None:
     assert json.loads(instructions.KEPT.read_text())["per_switch"].keys() == names
 
 
+def test_without_physics_every_mechanism_is_off(tmp_path: Path) -> None:
+    load = instructions.LOADS[0]
+    text = load.scenario(load.lengths[0], False)
+    (tmp_path / "load.toml").write_text(text.replace("physics = {", "physics = { no-such-key = true,"))
+    with pytest.raises(schedlab.ScenarioError) as refused:
+        schedlab.load(tmp_path / "load.toml")
+    keys = str(refused.value.hint).removeprefix("valid: ").split(", ")
+    assert [key for key in keys if key != "source"] == list(instructions.MECHANISMS)
+
+
 @pytest.mark.parametrize("physics", [True, False])
 @pytest.mark.parametrize("load", instructions.LOADS, ids=lambda load: load.name)
 def test_every_load_is_a_valid_scenario(load: instructions.Load, physics: bool, tmp_path: Path) -> None:

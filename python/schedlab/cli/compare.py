@@ -26,6 +26,7 @@ from schedlab.render.cells import plural
 from schedlab.robust import Robustness
 from schedlab.sameness import same_variants
 from schedlab.scenario import Scenario
+from schedlab.statistics.early import import_early
 from schedlab.store import Result, Store
 from schedlab.validity import model_errors, validated
 
@@ -51,6 +52,9 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     if store.finished:
         console.say(f"resuming: {plural(len(store.finished), 'run')} already done")
     trouble: list[OutputError] = []
+    if scenario.arm == "sim":
+        # Not beside real kernels, whose runs it would disturb.
+        import_early()
     result, interrupted = _run(options, console, engine, scenario, store, trouble, arm, design)
     _tell_failures(result, console)
     torn = _tell_torn_traces(result, console)
