@@ -32,6 +32,7 @@ FAR = {cpu: {"workload.pipe.task.far.cpus": cpu} for cpu in ("56", "1", "28")}
 IDLE = {time: {"workload.alone.interval": time, "workload.beside.interval": time} for time in ("20us", "10ms")}
 CONTENDERS = {count: {"workload.pipe.count": count, "workload.socket.count": count} for count in (1, 16)}
 THREADS = {count: {"workload.stream.threads": count, "workload.stream.ntimes": 2} for count in (4, 8, 28)}
+MAPPERS = {count: {"workload.page.count": count, "workload.faults.count": count} for count in (1, 2, 4, 8)}
 CPUS = {count: {"machine.topology.cores-per-llc": count} for count in (1, 8)}
 
 ALL = """
@@ -62,6 +63,8 @@ RISES = [
     ("idle-states", "no-core-idle", BESIDE, list(IDLE.values()), 20),
     ("memory", "without", TRIAD, list(THREADS.values()), 1.9),
     ("housekeeping", "housekeeping", SWITCHES, list(CPUS.values()), 1.5),
+    ("mmap-lock", "without", "page.pages", list(MAPPERS.values()), 1.4),
+    ("mmap-lock", "mmap-lock", "faults.faults", [MAPPERS[1], MAPPERS[4]], 3),
 ]
 LEVEL = [
     # the same, but the values differ by at most this factor
@@ -70,6 +73,8 @@ LEVEL = [
     ("idle-states", "menu", BESIDE, list(IDLE.values()), 1.2),
     ("memory", "memory", TRIAD, [THREADS[8], THREADS[28]], 1.01),
     ("housekeeping", "without", SWITCHES, list(CPUS.values()), 1),
+    ("mmap-lock", "mmap-lock", "page.pages", list(MAPPERS.values()), 1.4),
+    ("mmap-lock", "before-vma-locks", "faults.faults", [MAPPERS[1], MAPPERS[8]], 1.5),
 ]
 
 
@@ -149,7 +154,7 @@ def test_ablate_names_every_mechanism_that_two_variants_differ_in(
     page = (ROOT / "docs/models/physics.md").read_text(encoding="utf-8")
     rows = page.split("| mechanism | key |")[1].split("\n\n")[0]
     keys = re.findall(r"^\| [^|]+ \| `([a-z-]+)`", rows, re.MULTILINE)
-    assert len(keys) == 9
+    assert len(keys) == 10
     on, off = (", ".join(f"{key} = {value}" for key in keys) for value in ("true", "false"))
     path = tmp_path / "all.toml"
     path.write_text(ALL.replace("ON", on).replace("OFF", off), encoding="utf-8")

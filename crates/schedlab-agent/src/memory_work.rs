@@ -142,6 +142,10 @@ impl Memory {
         match work {
             MemoryWork::Map => self.map(),
             MemoryWork::Zero => self.zero(),
+            MemoryWork::Mmap => {
+                self.private.push((Pages::private(pages_of(kib))?, 0));
+                Ok(())
+            }
             MemoryWork::Unmap => {
                 self.fill(pages_of(kib))?;
                 self.free(pages_of(kib));
@@ -279,6 +283,20 @@ mod tests {
         memory.fill(64).unwrap();
         memory.zero().unwrap();
         assert_eq!(memory.present(), 1);
+    }
+
+    /// The next fault is in the new mapping, and its munmap removes the mapping.
+    #[test]
+    fn a_new_mapping_has_no_page_until_the_next_fault() {
+        let files = Files { mapped: filled(FILE_PAGES).unwrap(), cached: None };
+        let mut memory = Memory::to_measure(64).unwrap();
+        memory.zero().unwrap();
+        memory.step(&files, MemoryWork::Mmap, 8).unwrap();
+        assert_eq!((memory.present(), memory.private.len()), (1, 2));
+        memory.zero().unwrap();
+        assert_eq!((memory.private[0].1, memory.private[1].1), (1, 1));
+        memory.step(&files, MemoryWork::Unmap, 4).unwrap();
+        assert_eq!((memory.present(), memory.private.len()), (1, 1));
     }
 
     #[test]

@@ -347,10 +347,16 @@ pub struct Pages {
     pages: usize,
 }
 
+/// Pages of 4 KiB in a huge page of x86-64.
+const HUGE_PAGE: usize = 512;
+
 impl Pages {
-    /// Private pages. The kernel may not use huge pages for them.
+    /// Private pages. The kernel may not use huge pages for them; fewer than those of a huge page need no advice.
     pub fn private(pages: usize) -> io::Result<Pages> {
         let mapped = Pages::map(pages, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE, -1)?;
+        if pages < HUGE_PAGE {
+            return Ok(mapped);
+        }
         mapped.advise(libc::MADV_NOHUGEPAGE).or_else(|error| match error.raw_os_error() {
             // The kernel is built without huge pages.
             Some(libc::EINVAL) => Ok(()),

@@ -65,6 +65,7 @@ workload = [
     { name = "far", use = "lmbench-stream", cpus = "1" },
     { name = "sets", count = 3, cpus = "2", working-set = "128KiB", program = [{ loop = "forever", do = [{ run = "100us" }, { sleep = "150us" }] }] },
     { name = "shared", count = 3, program = [{ loop = "forever", do = [{ write = "pipe" }, { read = "pipe" }, { sleep = { exponential = "200us" } }] }] },
+    { name = "maps", count = 2, program = [{ loop = "forever", do = [{ mmap = "16KiB" }, { fault = 4, clear = true }, { munmap = "16KiB" }] }] },
     { name = "probe", use = "cyclictest", interval = "3ms", default-system = true },
 ]
 [machine]

@@ -76,7 +76,7 @@ const fn share(name: &'static str, better: Better, help: &'static str, of: fn(&M
 use Better::{Higher, Lower, Neither};
 
 #[rustfmt::skip]
-static SCHED: [SchedMetric; 64] = [
+static SCHED: [SchedMetric; 65] = [
     sampled("sched.wakeup_latency", &["p50", "p99", "max"], Lower, "from sched_waking until the task runs", |m| &m.wakeup_latency),
     sampled("sched.run_delay", &["mean", "p99"], Lower, "one stay on a runqueue without running, after a wakeup, a fork or a preemption", |m| &m.run_delay),
     sampled("sched.run_time", &["mean"], Neither, "one stay on a CPU", |m| &m.run_time),
@@ -139,6 +139,7 @@ static SCHED: [SchedMetric; 64] = [
     sampled("sched.lock_wait.line", &["mean", "p99"], Lower, "one wait for a line that several CPUs change by atomic operations", |m| &m.lock_waits[Lock::Line as usize]),
     sampled("sched.lock_wait.waitqueue", &["mean", "p99"], Lower, "one wait for the lock of a wait queue that was held", |m| &m.lock_waits[Lock::WaitQueue as usize]),
     sampled("sched.lock_wait.tasklist", &["mean", "p99"], Lower, "one wait for tasklist_lock that was held", |m| &m.lock_waits[Lock::Tasklist as usize]),
+    sampled("sched.lock_wait.mmap", &["mean", "p99"], Lower, "one wait for the mmap_lock of a process, spinning or asleep", |m| &m.lock_waits[Lock::Mmap as usize]),
     share("sched.refill", Lower, "CPU time lost to reloading data that others had evicted", |m| m.totals.refill_ns),
     SchedMetric { name: "sched.warmth", stats: &[], unit: Unit::Percent, better: Higher, help: "instructions per cycle of the tasks, relative to tasks that refill nothing", reducer: Reducer::RestOfBusy(|m| m.totals.refill_ns) },
 ];

@@ -80,7 +80,7 @@ pub use version::fair::Rules;
 pub use version::paravirt::{Paravirt, PowerpcSpinlocks, PreemptedByte, YieldCount};
 pub use version::placement::PlacementRules;
 pub use version::release::{Origin, Release, When};
-pub use version::{Names, TeoForm, Version, VersionError};
+pub use version::{FaultLock, MmapLockRules, Names, TeoForm, Version, VersionError};
 
 /// Scheduling policy of a task (`unsigned int policy`), of the fair class.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

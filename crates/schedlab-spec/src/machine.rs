@@ -97,6 +97,10 @@ pub struct Costs {
     pub clear_kib: Dist,
     /// Reading 1 KiB of a file that is in the page cache.
     pub read_kib: Dist,
+    /// mmap of private memory, beyond the syscall.
+    pub mmap: Dist,
+    /// munmap, beyond the syscall and the pages: finding, splitting and removing the mapping.
+    pub munmap: Dist,
     /// munmap or exit: clearing the page-table entry of each 4 KiB page that is present, where `unmap_page` does not contain
     /// it.
     pub zap_page: Dist,
@@ -170,6 +174,8 @@ impl Costs {
             fault,
             clear_kib,
             read_kib,
+            mmap,
+            munmap,
             zap_page,
             unmap_page,
             copy_page_table,
@@ -225,6 +231,8 @@ impl Costs {
             ("fault", std::slice::from_mut(fault)),
             ("clear-kib", std::slice::from_mut(clear_kib)),
             ("read-kib", std::slice::from_mut(read_kib)),
+            ("mmap", std::slice::from_mut(mmap)),
+            ("munmap", std::slice::from_mut(munmap)),
             ("zap-page", std::slice::from_mut(zap_page)),
             ("unmap-page", std::slice::from_mut(unmap_page)),
             ("copy-page-table", std::slice::from_mut(copy_page_table)),

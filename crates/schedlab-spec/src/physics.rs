@@ -19,13 +19,15 @@ pub enum Mechanism {
     Housekeeping,
     /// CPUs share the bandwidth of a node's memory ([`crate::Memory`]).
     Memory,
+    /// Threads of a process wait for its `mmap_lock`.
+    MmapLock,
     /// A task that is switched in finds part of its working set evicted ([`crate::Caches`]).
     Warmth,
 }
 
 impl Mechanism {
     /// All of them, in the order in which they were built.
-    pub const ALL: [Mechanism; 9] = [
+    pub const ALL: [Mechanism; 10] = [
         Mechanism::Lines,
         Mechanism::Locks,
         Mechanism::Selection,
@@ -35,6 +37,7 @@ impl Mechanism {
         Mechanism::Memory,
         Mechanism::Warmth,
         Mechanism::Teo,
+        Mechanism::MmapLock,
     ];
 
     /// Its key in machine files and variants.
@@ -50,6 +53,7 @@ impl Mechanism {
             Mechanism::Housekeeping => "housekeeping",
             Mechanism::Memory => "memory",
             Mechanism::Warmth => "warmth",
+            Mechanism::MmapLock => "mmap-lock",
         }
     }
 }
@@ -75,6 +79,8 @@ pub struct Physics {
     pub memory: bool,
     /// [`Mechanism::Warmth`].
     pub warmth: bool,
+    /// [`Mechanism::MmapLock`].
+    pub mmap_lock: bool,
 }
 
 impl Physics {
@@ -91,6 +97,7 @@ impl Physics {
             Mechanism::Housekeeping => self.housekeeping,
             Mechanism::Memory => self.memory,
             Mechanism::Warmth => self.warmth,
+            Mechanism::MmapLock => self.mmap_lock,
         }
     }
 
@@ -106,6 +113,7 @@ impl Physics {
             Mechanism::Housekeeping => self.housekeeping = on,
             Mechanism::Memory => self.memory = on,
             Mechanism::Warmth => self.warmth = on,
+            Mechanism::MmapLock => self.mmap_lock = on,
         }
     }
 }

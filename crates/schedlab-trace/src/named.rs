@@ -108,6 +108,8 @@ named! {
         WaitQueue = "waitqueue",
         /// `tasklist_lock`.
         Tasklist = "tasklist",
+        /// `mmap_lock` of a process: its waits include the time asleep.
+        Mmap = "mmap",
     }
 }
 

@@ -83,6 +83,8 @@ pub enum MemoryWork {
     Map,
     /// One page fault that allocates and clears a page (minor).
     Zero,
+    /// mmap of private memory of which nothing is present; the next fault that allocates a page is the first of the mapping.
+    Mmap,
     /// munmap or exit of present 4 KiB pages.
     Unmap,
     /// fork's copy of the page tables of present 4 KiB pages.

@@ -16,11 +16,14 @@ use super::{median, Cost, Effort, Entry};
 use crate::clock::now;
 use crate::error::{os, Result};
 use crate::memory_work::{cached, Memory};
+use crate::sys::Pages;
 
 /// Faults between two clock reads; a sample is their mean.
 const BATCH: u64 = 32;
 /// Pages that one munmap frees.
 const FREED: usize = 1024;
+/// Pages of a mapping of which none is present.
+const MAPPED: usize = 1;
 /// KiB of one read.
 const READ: u64 = 256;
 
@@ -33,6 +36,13 @@ pub fn measure(effort: Effort, costs: &mut BTreeMap<&'static str, Entry>) -> Res
         }
         median(costs, key)
     };
+    let (maps, unmaps) = mappings(effort.few, call)?;
+    put("mmap", maps, format!("mmap() of {MAPPED} private pages less syscall, the shorter of two"));
+    put(
+        "munmap",
+        unmaps,
+        format!("munmap() of {MAPPED} pages of which none is present less syscall, the shorter of two"),
+    );
     let mut memory = Memory::to_measure(FREED)?;
     let mapped = batches(effort.few, &mut memory, Memory::map)?;
     let how = format!("first write to a page of a shared file in memory; means of {BATCH}, the shorter of two");
@@ -65,6 +75,20 @@ pub fn measure(effort: Effort, costs: &mut BTreeMap<&'static str, Entry>) -> Res
 /// The shorter of each two measurements in succession: an interrupt in one of them does not count.
 fn shorter(times: &[Nanos]) -> Vec<Nanos> {
     times.chunks_exact(2).map(|pair| pair[0].min(pair[1])).collect()
+}
+
+/// Samples the time of an mmap, and of the munmap after it.
+fn mappings(samples: usize, call: Nanos) -> Result<(Vec<Nanos>, Vec<Nanos>)> {
+    let (mut maps, mut unmaps) = (Vec::with_capacity(2 * samples), Vec::with_capacity(2 * samples));
+    for _ in 0..2 * samples {
+        let begin = now();
+        let mapping = Pages::private(MAPPED).map_err(os("mmap"))?;
+        let mapped = now();
+        drop(mapping);
+        maps.push((mapped - begin).saturating_sub(call));
+        unmaps.push((now() - mapped).saturating_sub(call));
+    }
+    Ok((shorter(&maps), shorter(&unmaps)))
 }
 
 /// Samples the time by page of a munmap. Pages to which pipes refer lose their last mapping in it, as all do, but are not freed.

@@ -10,6 +10,7 @@ pub(crate) mod cpuidle;
 pub(crate) mod fair;
 pub(crate) mod left_out;
 pub(crate) mod load;
+mod mmap_lock;
 mod names;
 pub(crate) mod paravirt;
 pub(crate) mod placement;
@@ -26,6 +27,7 @@ use crate::preempt_model::{folio_batch_at, slice_extension_at, PreemptModel};
 use choices::{IdleRule, SliceSource};
 use cpuidle::MenuRules;
 use fair::Rules;
+pub use mmap_lock::{FaultLock, MmapLockRules};
 pub use names::Names;
 use paravirt::Paravirt;
 use placement::PlacementRules;
@@ -148,6 +150,12 @@ impl Version {
     #[must_use]
     pub fn wait_queue_break(&self) -> Option<u32> {
         wait::wait_queue_break_at(self.release)
+    }
+
+    /// Which page faults take `mmap_lock`, and how that lock is waited for.
+    #[must_use]
+    pub fn mmap_lock(&self) -> MmapLockRules {
+        MmapLockRules::at(self.release)
     }
 
     /// How its menu governor chooses idle states.

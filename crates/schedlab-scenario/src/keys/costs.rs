@@ -53,6 +53,8 @@ pub const COSTS: Section = Section {
         key("fault", "cost", "", "a page fault that maps a page in memory, exception entry and exit included"),
         key("clear-kib", "cost", "", "clearing 1 KiB of memory"),
         key("read-kib", "cost", "", "reading 1 KiB of a file that is in the page cache"),
+        key("mmap", "cost", "0", "mmap of private memory, beyond syscall"),
+        key("munmap", "cost", "0", "munmap, beyond syscall and the pages: finding, splitting and removing the mapping"),
         key("zap-page", "cost", "0", "munmap or exit: clearing the page-table entry of each 4 KiB page that is present, where unmap-page does not contain it"),
         key("unmap-page", "cost", "", "munmap or exit: freeing each 4 KiB page that is present"),
         key("copy-page-table", "cost", "", "fork: each 4 KiB page whose page-table entry is copied"),

@@ -157,6 +157,7 @@ pub const PHYSICS: Section = Section {
             "whether `caches` is given",
             "a task refills the part of its working set that others have evicted",
         ),
+        key("mmap-lock", "boolean", "false", "threads of a process wait for its `mmap_lock`"),
         key("source", "string", "", "why this machine has these mechanisms"),
     ],
 };

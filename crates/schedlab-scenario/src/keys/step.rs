@@ -20,6 +20,7 @@ pub const STEP: Section = Section {
         key("service", "length", "", "time for which the disk serves one page"),
         key("page", "4KiB or 2MiB", "4KiB", "size of the pages"),
         key("clear", "boolean", "false", "whether each page is allocated and cleared, not only mapped"),
+        key("mmap", "size", "", "map private memory; no page of it is present"),
         key("munmap", "size", "", "free memory that is present in pages of 4 KiB, as exit does too"),
         key("read-file", "size", "", "read this much of a file that is in the page cache"),
         key("sleep", "length", "", "sleep"),

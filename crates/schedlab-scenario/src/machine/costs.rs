@@ -62,6 +62,8 @@ pub(super) fn read(machine: &Table, base: Option<&Costs>, sources: &mut Sources)
         fault: reader.one("fault", |c| &c.fault)?,
         clear_kib: reader.one("clear-kib", |c| &c.clear_kib)?,
         read_kib: reader.one("read-kib", |c| &c.read_kib)?,
+        mmap: reader.part("mmap", |c| &c.mmap)?,
+        munmap: reader.part("munmap", |c| &c.munmap)?,
         zap_page: reader.part("zap-page", |c| &c.zap_page)?,
         unmap_page: reader.one("unmap-page", |c| &c.unmap_page)?,
         copy_page_table: reader.one("copy-page-table", |c| &c.copy_page_table)?,

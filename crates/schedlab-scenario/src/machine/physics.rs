@@ -38,7 +38,9 @@ pub(crate) fn switches(table: &Table, physics: Physics, (costs, caches, memory):
         let found = Mechanism::ALL.into_iter().find(|mechanism| mechanism.name() == name);
         let mechanism = found.ok_or_else(|| {
             let error = table.key_error(name, format!("unknown mechanism {}", crate::error::quote(name)));
-            error.expected("one of lines, locks, selection, cpuidle, core-idle, housekeeping, memory, warmth, teo")
+            error.expected(
+                "one of lines, locks, selection, cpuidle, core-idle, housekeeping, memory, warmth, teo, mmap-lock",
+            )
         })?;
         physics.set(mechanism, value.boolean()?);
         if mechanism == Mechanism::Warmth && physics.warmth && caches.is_none() {

@@ -25,8 +25,9 @@ fn every_preset_loads_and_names_its_sources() {
         assert!(!machine.calibrated && !machine.summary.is_empty());
         let needed = crate::keys::COSTS.keys.iter().filter(|key| key.default.is_empty()).count();
         // Exits are a cost of every preset, the walk for idle hints one of powerpc, nested exits, loops of PAUSE and TLB shootdowns
-        // of x86.
-        let of_guests = ["vm-exit", "vm-exit-nested", "idle-hint", "tlb-flush", "cpu-relax", "ple-window"];
+        // of x86; mmap and munmap of all but one.
+        let of_guests =
+            ["vm-exit", "vm-exit-nested", "idle-hint", "tlb-flush", "cpu-relax", "ple-window", "mmap", "munmap"];
         let costs = machine.costs.each_mut().into_iter().filter(|(name, _)| of_guests.contains(name));
         let of_guests = costs.filter(|(_, cost)| cost[0].typical() > 0).count();
         assert!(of_guests >= 1, "{id}");

@@ -46,6 +46,9 @@ pub fn do_exit<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Ke
 /// `mm_release` of the task that runs on the CPU: it no longer uses the memory of a parent that waits for that in vfork.
 pub fn mm_release<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId, task: TaskId) {
     let t = &mut kernel.tasks[task.index()];
+    if let Some(mmap) = kernel.mmap.as_deref_mut().filter(|_| !t.vfork_done) {
+        mmap.leaves(t.process);
+    }
     let Some(parent) = t.parent.filter(|_| std::mem::take(&mut t.vfork_done)) else { return };
     let p = &mut kernel.tasks[parent.task.index()];
     if p.pid == parent.pid && p.life == Life::Sleeping && p.wait == Wait::Vfork {

@@ -46,6 +46,9 @@ pub fn start_task<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut
     let mut task = new_task(kernel, id, start.seed);
     task.prio = start.prio;
     task.process = start.process;
+    if let Some(mmap) = kernel.mmap.as_deref_mut().filter(|_| !start.attr.kthread) {
+        mmap.starts(start.process);
+    }
     task.timer_slack = start.timer_slack;
     task.timers = start.timers;
     task.working_set = start.working_set;
@@ -107,6 +110,9 @@ pub fn kernel_clone<S: Sink>(
     task.process = if child.kind == TaskKind::Process { u32::MAX - task.pid as u32 } else { p.process };
     task.vfork_done = child.kind == TaskKind::Vfork;
     let (process, vforked) = (task.process, task.vfork_done);
+    if let Some(mmap) = kernel.mmap.as_deref_mut().filter(|_| child.kind == TaskKind::Thread) {
+        mmap.joins(process);
+    }
     task.timer_slack = p.timer_slack;
     task.timers = p.timers;
     task.code = p.code;

@@ -11,6 +11,7 @@ use super::cgroup::Cgroups;
 use super::cpusets::Cpusets;
 use super::hotplug_state::Hotplug;
 use super::lines::{GroupLines, Tasklist};
+use super::mmap::MmapLocks;
 use super::percpu::PerCpu;
 use super::points::Points;
 use super::spinlocks::Spinlocks;
@@ -46,6 +47,8 @@ pub struct Kernel {
     pub group_lines: Vec<GroupLines>,
     /// `tasklist_lock`.
     pub tasklist: Tasklist,
+    /// The `mmap_lock` of processes with several threads, where tasks wait for it.
+    pub mmap: Option<Box<MmapLocks>>,
     /// The checkers of the kernel, which keep records of their own.
     pub checks: Checks,
     /// Some group has a quota.
@@ -119,6 +122,7 @@ impl Kernel {
             hotplug: Hotplug::new(&spec.hotplug),
             group_lines,
             tasklist: Tasklist::default(),
+            mmap: MmapLocks::new(physics.mmap_lock, spec.kernel.version.mmap_lock()),
             checks: Checks::new(nr_cpus),
             bandwidth: spec.cgroups.iter().any(|cgroup| cgroup.bandwidth.is_some()),
             irqs_off: 0,

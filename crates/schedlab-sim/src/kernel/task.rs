@@ -34,6 +34,8 @@ pub enum Wait {
     Object(u32),
     /// The mutex inside the kernel of a pipe, by the index of the pipe.
     Mutex(u32),
+    /// The `mmap_lock` of its process.
+    MmapLock,
     /// Its own futex word.
     Own,
     /// A child's exit.

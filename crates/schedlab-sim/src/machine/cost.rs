@@ -128,7 +128,7 @@ tables!(
     pipe_read, pipe_write, pipe_wake, pipe_wait, pipe_resume, socket_receive, socket_send, socket_wake, socket_wait, socket_resume,
     copy_kib, futex_wake, futex_wait, futex_resume, fork_process, fork_thread, start_process, start_thread, exec, exit_process,
     exit_thread, reap_wait, reap, balance_pass, balance_cpu, fault, clear_kib, read_kib,
-    zap_page, unmap_page, copy_page_table, user_op, vm_exit, vm_exit_nested, idle_hint, tlb_flush;
+    mmap, munmap, zap_page, unmap_page, copy_page_table, user_op, vm_exit, vm_exit_nested, idle_hint, tlb_flush;
     scan_cpu, ipi, line_transfer
 );
 

@@ -12,7 +12,7 @@ pub fn block<S: Sink>(x: &mut Running<S>, wait: Wait, step: Step) {
     let Running { run, machine, kernel, programs, cpu, task } = x.reborrow();
     let costs = &machine.costs;
     let after = match wait {
-        Wait::Nothing | Wait::Halt | Wait::Mutex(_) | Wait::Vfork => None,
+        Wait::Nothing | Wait::Halt | Wait::Mutex(_) | Wait::MmapLock | Wait::Vfork => None,
         Wait::Timer => Some(&costs.timer_resume),
         Wait::Child => Some(&costs.reap),
         Wait::Own => Some(&costs.futex_resume),

@@ -58,6 +58,7 @@ impl Programs {
                 format!("{} {name}{held}", self.objects[index as usize].kind())
             }
             Wait::Mutex(_) => "the mutex of a pipe".into(),
+            Wait::MmapLock => "the mmap_lock of its process".into(),
             Wait::Own => "its own futex word".into(),
             Wait::Child => "a child's exit".into(),
             Wait::Vfork => "a child's exec".into(),
@@ -136,6 +137,7 @@ impl Programs {
             Wait::Timer => "a timer".into(),
             Wait::Object(index) => format!("a {}", self.objects[index as usize].kind()),
             Wait::Mutex(_) => "the mutex of a pipe".into(),
+            Wait::MmapLock => "the mmap_lock of its process".into(),
             Wait::Own => "its own futex word".into(),
             Wait::Child => "a child's exit".into(),
             Wait::Vfork => "a child's exec".into(),

@@ -9,9 +9,12 @@ use super::block::{exit_to_user, leave_call};
 use super::call_cost::begin_io;
 use super::effect::effect;
 use super::io::transfer;
+use super::mmap_lock::{
+    downgrade_mmap_lock, release_mmap_lock, spin_for_mmap_lock, spins_for_mmap_lock, take_mmap_lock,
+};
 use super::position::{Next, Step};
 use super::running::Running;
-use super::section::end_section;
+use super::section::{begin_unmap_pages, end_section};
 use super::shared::begin_shared_io;
 use super::state::Programs;
 use crate::error::SimError;
@@ -196,6 +199,9 @@ fn begin_io_in_extension<S: Sink>(x: &mut Running<S>, object: u32, bytes: u32, w
 #[inline(never)]
 fn begin_other<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
     x.position().resumed = false;
+    if !take_mmap_lock(x, op) {
+        return true;
+    }
     let next = begin(x, op);
     end_extension_by_call(x, op, &next);
     let position = &mut x.programs.positions[x.task.index()];
@@ -228,6 +234,12 @@ fn end_extension_by_call<S: Sink>(x: &mut Running<S>, op: Op, next: &Next) {
 
 #[inline(never)]
 fn other_effect<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
+    if spins_for_mmap_lock(x) {
+        return spin_for_mmap_lock(x, op);
+    }
+    if rarely(x.kernel.mmap.is_some()) && unmaps_pages_next(x, op) {
+        return begins_pages(x, op);
+    }
     if rarely(x.machine.shoots_down) && flushes(x, op) {
         return true;
     }
@@ -235,7 +247,13 @@ fn other_effect<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
     {
         // The call goes on: on to its next section, still in the kernel.
         x.segment().mode = Mode::Kernel;
+        if rarely(x.kernel.mmap.is_some()) && !forks_next(x) {
+            release_mmap_lock(x, op);
+        }
         return x.position().advance();
+    }
+    if rarely(x.kernel.mmap.is_some()) && matches!(op, Op::Memory { .. } | Op::Fork { .. }) {
+        release_mmap_lock(x, op);
     }
     if matches!(op, Op::SpinLock { .. } | Op::KernelLock { .. }) {
         return spin_effect(x, op);
@@ -263,6 +281,28 @@ fn other_effect<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
             stops
         }
     }
+}
+
+/// Whether the first part of a munmap by a thread is over, in which it held `mmap_lock` for writing.
+fn unmaps_pages_next<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
+    matches!(op, Op::Memory { work: MemoryWork::Unmap, .. }) && std::mem::take(&mut x.position().phase) == 1
+}
+
+/// The rest of that munmap, in which it holds the lock for reading.
+fn begins_pages<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
+    let Op::Memory { kib, .. } = op else { return false };
+    downgrade_mmap_lock(x);
+    let next = begin_unmap_pages(x, u64::from(kib));
+    let position = &mut x.programs.positions[x.task.index()];
+    let stops = position.follow(&mut x.machine.cpus[x.cpu.index()].segment, next);
+    kernel::call_begins(x.run, x.machine, x.kernel, x.cpu);
+    stops
+}
+
+/// Whether the next operation is the fork to which the copy of page tables belongs.
+fn forks_next<S: Sink>(x: &mut Running<S>) -> bool {
+    let next = x.position().pc as usize + 1;
+    matches!(x.programs.code.get(next), Some(Op::Fork { .. }))
 }
 
 /// munmap flushes the TLBs of the CPUs that run the process. True: it waits for them.

@@ -17,6 +17,7 @@ mod io;
 mod kernel_lock;
 mod lines;
 mod lock_queue;
+mod mmap_lock;
 mod objects;
 mod pi;
 mod position;

@@ -67,6 +67,10 @@ pub struct Position {
     pub idle_steps: u32,
     /// Work spent spinning for the lock at hand.
     pub spun: u64,
+    /// It waits for the `mmap_lock` of its process, for writing or not, since this time.
+    pub mmap_wait: Option<(bool, Nanos)>,
+    /// Its last mmap has no page yet.
+    pub fresh_mapping: bool,
     /// The length of its next sleep for that lock.
     pub sleep: Nanos,
     /// The per-CPU lock it holds: the object and the CPU.
@@ -96,6 +100,8 @@ impl Position {
             forked: 0,
             idle_steps: 0,
             spun: 0,
+            mmap_wait: None,
+            fresh_mapping: false,
             sleep: 0,
             cpu_lock: None,
             shared: None,

@@ -10,6 +10,7 @@ use schedlab_workload::{Amount, MemoryWork, Op, Section, SectionContext};
 
 use super::block::wait_once;
 use super::kernel_lock::kernel_unlock;
+use super::mmap_lock::holds_mmap_lock;
 use super::objects::Object;
 use super::position::Next;
 use super::running::Running;
@@ -46,7 +47,6 @@ pub fn begin_section<S: Sink>(x: &mut Running<S>, op: Op) -> Next {
 fn begin_memory<S: Sink>(x: &mut Running<S>, work: MemoryWork, kib: u64) -> Next {
     let (costs, dice) = (&x.machine.costs, &mut x.kernel.tasks[x.task.index()].dice);
     let pages = kib.div_ceil(4);
-    let mut batches = 0;
     let (call, body, every) = match work {
         MemoryWork::Map => (costs.fault.draw(dice), 0, 0),
         MemoryWork::Zero if kib > 4 => {
@@ -60,16 +60,17 @@ fn begin_memory<S: Sink>(x: &mut Running<S>, work: MemoryWork, kib: u64) -> Next
             let (call, work) = x.kernel.points.allocating_fault(drains, folios, work);
             return x.fault(call, kib, work);
         }
+        MemoryWork::Mmap => (costs.syscall.draw(dice) + costs.mmap.draw_any(dice), 0, 0),
         MemoryWork::Unmap => {
-            let page = costs.unmap_page.draw(dice);
-            let zap = costs.zap_page.draw(dice);
-            let segment = &mut x.machine.cpus[x.cpu.index()].segment;
-            // zap_pte_range() checks the flag at every page and returns to a cond_resched().
-            segment.every_before = zap.min(u64::from(u32::MAX)) as u32;
-            segment.tail = (page * pages) << WORK_SHIFT;
-            batches = x.kernel.points.free_batch();
-            let free = if batches == 0 { FREE_PAGES } else { u64::from(x.kernel.folio_batch) };
-            (costs.syscall.draw(dice), (zap + page) * pages, page * free)
+            let locked = holds_mmap_lock(x);
+            x.position().phase = u8::from(locked);
+            let pages = if locked { Next::Work(Mode::Kernel, 0) } else { begin_unmap_pages(x, kib) };
+            let (costs, dice) = (&x.machine.costs, &mut x.kernel.tasks[x.task.index()].dice);
+            let call = costs.syscall.draw(dice) + costs.munmap.draw_any(dice);
+            return match pages {
+                Next::Batches(batches, pages) => Next::Batches(batches, call + pages),
+                _ => Next::Work(Mode::Kernel, call),
+            };
         }
         MemoryWork::CopyPageTables => {
             let page = costs.copy_page_table.draw(dice);
@@ -85,7 +86,23 @@ fn begin_memory<S: Sink>(x: &mut Running<S>, work: MemoryWork, kib: u64) -> Next
     if matches!(work, MemoryWork::Map | MemoryWork::Zero) {
         return x.fault(Call::Fault, kib, call + body);
     }
-    Next::Batches(batches, call + body)
+    Next::Batches(0, call + body)
+}
+
+/// The part of a munmap that clears the entries of present pages and frees the pages.
+pub fn begin_unmap_pages<S: Sink>(x: &mut Running<S>, kib: u64) -> Next {
+    let (costs, dice) = (&x.machine.costs, &mut x.kernel.tasks[x.task.index()].dice);
+    let pages = kib.div_ceil(4);
+    let page = costs.unmap_page.draw(dice);
+    let zap = costs.zap_page.draw(dice);
+    let segment = &mut x.machine.cpus[x.cpu.index()].segment;
+    // zap_pte_range() checks the flag at every page and returns to a cond_resched().
+    segment.every_before = zap.min(u64::from(u32::MAX)) as u32;
+    segment.tail = (page * pages) << WORK_SHIFT;
+    let batches = x.kernel.points.free_batch();
+    let free = if batches == 0 { FREE_PAGES } else { u64::from(x.kernel.folio_batch) };
+    set_points(x, false, page * free);
+    Next::Batches(batches, (zap + page) * pages)
 }
 
 /// A page that was allocated joins the CPU's batch of those that are not yet on a list of reclaim (`folio_add_lru`); whether the

@@ -68,6 +68,8 @@ pub fn machine(topology: Topology, cost: Nanos) -> Machine {
             fault: c(),
             clear_kib: c(),
             read_kib: c(),
+            mmap: Dist::Constant(0),
+            munmap: Dist::Constant(0),
             zap_page: Dist::Constant(0),
             unmap_page: c(),
             copy_page_table: c(),
