@@ -21,8 +21,8 @@ pub struct Input {
 pub enum Operation {
     /// `update_rq_clock`: `clock_task` of a runqueue from here on.
     UpdateRqClock { cpu: CpuId, clock: Nanos },
-    /// `sched_balance_update_blocked_averages`, at this time of the CPU's clock.
-    UpdateBlockedAverages { cpu: CpuId, at: Nanos },
+    /// `sched_balance_update_blocked_averages`, at this time of the CPU's clock, or by the clock as it was read last.
+    UpdateBlockedAverages { cpu: CpuId, at: Option<Nanos> },
     /// The load average of one group's `cfs_rq` was updated.
     UpdateCfsRqLoad(CfsRqUpdate),
     /// The load that a group's `cfs_rq` on a CPU has reported, and the group's sum, once the next operation is over.

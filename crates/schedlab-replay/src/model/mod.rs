@@ -163,7 +163,9 @@ impl Model {
         }
         match input.operation {
             Operation::UpdateRqClock { cpu, clock } => self.read_clock(cpu, clock),
-            Operation::UpdateBlockedAverages { cpu, at } => self.fair.update_blocked_averages(cpu, at),
+            Operation::UpdateBlockedAverages { cpu, at } => {
+                self.fair.update_blocked_averages(cpu, at.unwrap_or_else(|| self.clock(cpu)));
+            }
             Operation::UpdateCfsRqLoad(ref update) => self.update_cfs_rq_load(update),
             Operation::UpdateTgLoad { cpu, group, load } => self.update_tg_load(group, cpu, load),
             Operation::AddTask(ref new) => self.add_task(new),

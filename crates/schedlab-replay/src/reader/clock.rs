@@ -39,10 +39,11 @@ impl Reader {
 
     /// The balancer updates the loads of a CPU: the first queue that it updates shows to what time.
     pub(super) fn update_blocked_averages(&mut self, entry: &Entry, cpu: CpuId, ahead: &Window<'_>) {
+        self.cpu(entry.cpu).updates_blocked = true;
         let mut own = ahead.look(LookAhead::Clock).filter(|next| next.cpu == entry.cpu);
         match own.next().map(|next| next.what) {
             Some(What::CfsRqLoad { cpu: of, at, .. }) if of == cpu => {
-                self.push(Operation::UpdateBlockedAverages { cpu, at });
+                self.push(Operation::UpdateBlockedAverages { cpu, at: Some(at) });
             }
             _ => {}
         }

@@ -118,6 +118,8 @@ struct Cpu {
     blocked: bool,
     /// It has looked for tasks to pull since (`sched_balance_newidle`).
     newidle: bool,
+    /// The balancer has updated the loads of a CPU since the last event, and a probe has shown it.
+    updates_blocked: bool,
     /// Tasks were attached while it idled: it enters `schedule()` at the end of the interrupt that attached them.
     received: bool,
     /// The last record was a charge.
@@ -285,6 +287,9 @@ impl Reader {
         self.now = entry.time;
         self.note_depth(entry);
         self.cpu(entry.cpu).schedules = false;
+        if !self.cpu(entry.cpu).balances {
+            self.cpu(entry.cpu).updates_blocked = false;
+        }
         self.cpu(entry.cpu).repicked = false;
         let before = self.follow_flag(entry, ahead);
         self.cpu(entry.cpu).flag_before = before;

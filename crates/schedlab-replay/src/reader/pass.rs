@@ -1,8 +1,10 @@
 //! A balancing pass: what it has read when it begins, and what the records up to its end show of it.
 
 use schedlab_model::{CpuId, CpuMask};
+use schedlab_policy::CpuIdle;
 use schedlab_trace::Kind;
 
+use super::code::leaves;
 use super::task::Place;
 use super::Reader;
 use crate::operation::{Operation, Pass, Tasks};
@@ -11,7 +13,10 @@ use crate::trace::{Entry, LookAhead, PassProbe, PassRecord, What, Window};
 impl Reader {
     pub(super) fn pass(&mut self, entry: &Entry, record: &PassRecord, ahead: &Window<'_>) {
         match record {
-            PassRecord::Looks(probe) if !self.cpu(entry.cpu).balances => self.begin_pass(entry, probe, ahead),
+            PassRecord::Looks(probe) if !self.cpu(entry.cpu).balances => {
+                self.newidle_update(entry, probe, ahead);
+                self.begin_pass(entry, probe, ahead);
+            }
             PassRecord::Ends => self.cpu(entry.cpu).balances = false,
             _ => {}
         }
@@ -63,6 +68,22 @@ impl Reader {
             if ends {
                 return self.push(Operation::SchedBalanceRq(pass));
             }
+        }
+    }
+
+    /// From 7.2 on `sched_balance_newidle` updates the loads of its CPU without calling what is probed, by the clock of the
+    /// dequeue before, since it keeps the queue's lock.
+    fn newidle_update(&mut self, entry: &Entry, probe: &PassProbe, ahead: &Window<'_>) {
+        let cpu = entry.cpu;
+        if probe.idle != CpuIdle::Newly || probe.cpu != cpu || self.cpu(cpu).updates_blocked || self.shown_in.is_empty()
+        {
+            return;
+        }
+        let Some(current) = self.current(cpu).filter(|_| self.current_is_fair(cpu)) else { return };
+        if let Some(state) = leaves(cpu, current, false, ahead) {
+            self.block(cpu, state);
+            self.cpu(cpu).updates_blocked = true;
+            self.push(Operation::UpdateBlockedAverages { cpu, at: None });
         }
     }
 

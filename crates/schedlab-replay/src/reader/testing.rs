@@ -43,6 +43,7 @@ fn word(operation: &Operation) -> Option<String> {
         Operation::Wakeup(wakeup) => format!("wake {}", wakeup.pid),
         Operation::Attach { pid, .. } => format!("attach {pid}"),
         Operation::Block { .. } => "block".to_owned(),
+        Operation::UpdateBlockedAverages { cpu, .. } => format!("update loads of cpu{}", cpu.0),
         Operation::Yield { cpu } => format!("yield cpu{}", cpu.0),
         Operation::Tick { .. } => "tick".to_owned(),
         Operation::SetNice { pid, nice } => format!("nice of {pid} is {nice}"),

@@ -315,3 +315,30 @@ fn a_pass_is_marked_if_other_cpus_change_their_queues_meanwhile() {
         assert_eq!(passes, Some(overlapped), "{other}");
     }
 }
+
+/// From 7.2 on newidle balancing updates the loads of its CPU without a call that is probed (`ba`).
+#[test]
+fn newidle_balancing_updates_loads_where_no_probe_shows_it() {
+    let grouped = "a-1 [000] d.h2. 0.000031: rt: (__probestub_sched_stat_runtime+0x4/0x10) p=1 v=0 d=1 l=0 on=1 s=1 tg=0xff00 gw=1\n";
+    let updated = "a-1 [000] d..1. 0.000110: ba: (sched_balance_update_blocked_averages+0x0/0x80) cpu=0\n";
+    let charged = "a-1 [000] d..2. 0.000100: sched_stat_runtime: comm=a pid=1 runtime=70000 [ns]\n";
+    let pass = |idle: &str| {
+        format!("a-1 [000] d..1. 0.000120: bg: (sched_balance_find_src_group+0x0/0x650) cpu=0 idle={idle} pct=117 nf=0 am=0x3 w=2 j=9\n")
+    };
+    let (newly, busy) = (pass("2"), pass("0"));
+    let ends = "
+        a-1 [000] d..1. 0.000130: bgr: (sched_balance_rq+0x2c2/0x15f0 <- sched_balance_find_src_group) found=0x0
+        a-1 [000] d..1. 0.000140: lbr: (pick_task_fair+0x39a/0x7b0 <- sched_balance_rq) n=0
+        a-1 [000] d..2. 0.000150: sched_switch: prev_comm=a prev_pid=1 prev_prio=120 prev_state=S ==> next_comm=swapper/0 next_pid=0 next_prio=120
+    ";
+    for (lines, updates) in [
+        ([grouped, charged, "", &newly, ends], true),
+        ([grouped, charged, updated, &newly, ends], false),
+        ([grouped, charged, "", &busy, ends], false),
+        (["", charged, "", &newly, ends], false),
+    ] {
+        let mut wanted = vec!["charge 1", "block", "update loads of cpu0", "switch 1 to 0"];
+        wanted.retain(|word| updates || !word.starts_with("update"));
+        check("7.2.13", &lines, &wanted);
+    }
+}
