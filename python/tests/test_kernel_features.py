@@ -65,6 +65,11 @@ DECLARED = {
         "RUN_TO_PARITY SIS_UTIL TTWU_QUEUE UTIL_EST UTIL_EST_FASTUP WAKEUP_PREEMPTION WA_BIAS WA_IDLE WA_WEIGHT",
         "DOUBLE_TICK HRTICK HRTICK_DL LATENCY_WARN LB_MIN NEXT_BUDDY RT_RUNTIME_SHARE SIS_PROP WARN_DOUBLE_CLOCK",
     ),
+    "6.6.9": (
+        "ATTACH_AGE_LOAD CACHE_HOT_BUDDY HZ_BW NONTASK_CAPACITY PLACE_DEADLINE_INITIAL PLACE_LAG RT_PUSH_IPI "
+        "RUN_TO_PARITY SIS_UTIL TTWU_QUEUE UTIL_EST UTIL_EST_FASTUP WAKEUP_PREEMPTION WA_BIAS WA_IDLE WA_WEIGHT",
+        "DOUBLE_TICK HRTICK HRTICK_DL LATENCY_WARN LB_MIN NEXT_BUDDY RT_RUNTIME_SHARE SIS_PROP WARN_DOUBLE_CLOCK",
+    ),
     "6.8": (
         "ATTACH_AGE_LOAD CACHE_HOT_BUDDY HZ_BW NONTASK_CAPACITY PLACE_DEADLINE_INITIAL PLACE_LAG RT_PUSH_IPI "
         "RUN_TO_PARITY SIS_UTIL TTWU_QUEUE UTIL_EST WAKEUP_PREEMPTION WA_BIAS WA_IDLE WA_WEIGHT",
@@ -122,7 +127,7 @@ def test_what_is_refused_says_so_and_why(capsys: pytest.CaptureFixture[str]) -> 
     unwrapped = re.sub(r"\n +", " ", capsys.readouterr().out)
     lines = {line.split()[0]: line for line in unwrapped.splitlines()}
     assert "refused" not in lines["HRTICK_DL"]
-    assert "; refused in 6.6, 6.8, 6.12.0, " in lines["DOUBLE_TICK"]
+    assert "; refused in 6.6, 6.6.9, 6.8, 6.12.0, " in lines["DOUBLE_TICK"]
     assert "refused" not in lines["RUN_TO_PARITY"]
     assert main(["list", "knobs"]) == 0
     unwrapped = re.sub(r"\n +", " ", capsys.readouterr().out)

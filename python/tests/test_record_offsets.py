@@ -108,22 +108,36 @@ def test_fields_become_offsets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     assert offsets.probes(image, groups=True, cpus=4, threads=2, levels=2) == ""
 
 
+class Anything(Types):
+    """A kernel in which every member exists, each at offset 8."""
+
+    def __init__(self) -> None:
+        pass
+
+    def place(self, struct_name: str, path: str) -> Place:
+        return Place((8,) * (path.count("->") + 1), 8, signed=False)
+
+    def percpu(self, variable: str) -> int:
+        return 1000
+
+    def parameters(self, function: str) -> int:
+        return 4 if function == "select_task_rq_fair" else 0
+
+
+def test_members_of_domains_are_fetched_by_offsets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Up to 6.7 a probe with types does not find what is behind an anonymous union."""
+    image = tmp_path / "vmlinuz"
+    image.write_bytes(bz_image(gzip.compress(elf(btf()))))
+    assert offsets.domain_members(image) == ""
+    image.write_bytes(b"")
+    assert offsets.domain_members(image) == ""
+    monkeypatch.setattr(offsets, "type_information", lambda image: Anything())
+    expected = "nr_idle_scan='+8(+8(@)):s32'\nhas_idle_cores='+8(+8(@)):s32'\nspan_weight='+8(@):u32'\n"
+    assert offsets.domain_members(image) == expected
+
+
 def test_every_probe_has_offsets_where_all_members_exist() -> None:
     """No field of a probe is lost by its spelling: with one place for every member, each line comes out whole."""
-
-    class Anything(Types):
-        def __init__(self) -> None:
-            pass
-
-        def place(self, struct_name: str, path: str) -> Place:
-            return Place((8,) * (path.count("->") + 1), 8, signed=False)
-
-        def percpu(self, variable: str) -> int:
-            return 1000
-
-        def parameters(self, function: str) -> int:
-            return 4 if function == "select_task_rq_fair" else 0
-
     types = Anything()
     several = [*offsets._several_cpus(2, 1, 1, types), *offsets._several_cpus(2, 2, 4, types)]
     assert sum(" o3=" in line for line in several) == 1

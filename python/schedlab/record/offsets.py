@@ -65,6 +65,21 @@ def probes(image: Path, groups: bool, cpus: int, threads: int, levels: int) -> s
     return "".join(f"{text}\t{FILTERS.get(_name(line), '')}\n" for line, text in found if text)
 
 
+DOMAIN_MEMBERS = {
+    "nr_idle_scan": "shared->nr_idle_scan:s32",
+    "has_idle_cores": "shared->has_idle_cores:s32",
+    "span_weight": "span_weight:u32",
+}
+"""Members of `struct sched_domain` behind an anonymous union, which probes with types do not find in 6.6."""
+
+
+def domain_members(image: Path) -> str:
+    """Assignments for `probes.sh`: how each of them is fetched from a domain, which is written `@`."""
+    types = type_information(image)
+    found = {name: _with_offsets(f"[@ sched_domain {path}]", types) for name, path in DOMAIN_MEMBERS.items() if types}
+    return "".join(f"{name}='{fetch}'\n" for name, fetch in found.items() if fetch)
+
+
 def type_information(image: Path) -> Types | None:
     """That of a kernel image; `None` where it has none or is packed in a way that cannot be read."""
     elf = vmlinux(image.read_bytes())

@@ -65,12 +65,24 @@ balance() { # PASS FIND FOUND_FIELDS TASK_FIELDS NONE_FIELDS
 	define "p:e/na need_active_balance $5" || true
 }
 
+# Without type information, as where the compiler has made a variant of the function: struct sched_attr, which system calls share,
+# has one layout on all kernels.
+by_layout() { # FUNCTION
+	define "p:e/sa $1 policy=+4(\$arg2):u32 nice=+16(\$arg2):s32 slice=+24(\$arg2):u64"
+}
+
+# A member of a scheduling domain. 6.6 finds none that is behind the anonymous union there: such are fetched by their offsets in the image.
+of_domain() { # DOMAIN MEMBER
+	known "p->se.cfs_rq->rq->sd->$2" && echo "$1->$2" && return
+	member=${2##*>}
+	(. /schedlab/domain-members && eval "fetch=\$${member%%:*}" && echo "${fetch%%@*}$1${fetch#*@}")
+}
+
 groups=$1
 cpus=$(grep -c ^processor /proc/cpuinfo)
 threads=$(cat /sys/devices/system/cpu/cpu0/topology/thread_siblings_list | tr ',-' '\n\n' | wc -l)
 if ! known "p->se.vruntime:u64"; then
-	# Without type information only what has one layout on all kernels: struct sched_attr, which system calls share.
-	define 'p:e/sa __sched_setscheduler policy=+4($arg2):u32 nice=+16($arg2):s32 slice=+24($arg2):u64'
+	by_layout __sched_setscheduler
 	# From the type information in the kernel's image: a probe on each line, and its filter.
 	while IFS='	' read -r probe filter; do
 		name=${probe%% *}
@@ -121,7 +133,7 @@ if [ "$groups" ]; then
 	define "p:e/ba sched_balance_update_blocked_averages cpu=cpu" || define "p:e/ba update_blocked_averages cpu=cpu"
 fi
 # The check whether a wakee preempts, from its first to its last instruction.
-for check in wakeup_preempt_fair check_preempt_wakeup_fair; do
+for check in wakeup_preempt_fair check_preempt_wakeup_fair check_preempt_wakeup; do
 	define "p:e/cp $check $(task '' p) cp=rq->curr->pid fl=wake_flags cf=rq->curr->thread_info.flags" &&
 		define "r:e/cpr $check" && break
 done
@@ -132,8 +144,9 @@ define "p:e/ht hrtick"
 # the node that the task prefers (nn).
 [ "$cpus" = 1 ] || {
 	rq="p->se.cfs_rq->rq"
-	shared="$rq->sd->shared"
-	[ "$threads" = 1 ] || shared="$rq->sd->parent->shared"
+	cache="$rq->sd"
+	[ "$threads" = 1 ] || cache="$cache->parent"
+	shared="sc=$(of_domain "$cache" "shared->nr_idle_scan:s32") ic=$(of_domain "$cache" "shared->has_idle_cores:s32")"
 	node=
 	known "p->numa_preferred_nid:s32" && node="nn=p->numa_preferred_nid:s32"
 	# At the levels above the lowest: affinity kept the own group (o) or the next one (n) from being balanced. Longer paths are refused.
@@ -141,9 +154,12 @@ define "p:e/ht hrtick"
 	levels=$(awk '/^cpu1 / { exit } /^domain/ { n++ } END { print n + 0 }' /proc/schedstat)
 	[ "$levels" -gt 1 ] && marks="o1=$rq->sd->parent->groups->sgc->imbalance n1=$rq->sd->parent->groups->next->sgc->imbalance"
 	[ "$levels" -gt 2 ] && marks="$marks o2=$rq->sd->parent->parent->groups->sgc->imbalance"
-	placement "p=p->pid nc=p->nr_cpus_allowed:s32 am=+0(p->cpus_ptr):x64 wf=p->wakee_flips:u32 wt=p->wakee_flip_decay_ts:u64 ru=p->recent_used_cpu:s32 el=p->se.avg.load_avg:u64 et=p->se.avg.last_update_time:u64 ql=$rq->cfs.avg.load_avg:u64 qr=$rq->cfs.avg.runnable_avg:u64 qv=$rq->cfs.avg.util_avg:u64 qt=$rq->cfs.avg.last_update_time:u64 sc=$shared->nr_idle_scan:s32 ic=$shared->has_idle_cores:s32 $node $marks"
+	placement "p=p->pid nc=p->nr_cpus_allowed:s32 am=+0(p->cpus_ptr):x64 wf=p->wakee_flips:u32 wt=p->wakee_flip_decay_ts:u64 ru=p->recent_used_cpu:s32 el=p->se.avg.load_avg:u64 et=p->se.avg.last_update_time:u64 ql=$rq->cfs.avg.load_avg:u64 qr=$rq->cfs.avg.runnable_avg:u64 qv=$rq->cfs.avg.util_avg:u64 qt=$rq->cfs.avg.last_update_time:u64 $shared $node $marks"
 	task="src=env->src_cpu:s32 mt=env->migration_type:s32 im=env->imbalance:s64"
-	pass="cpu=env->dst_cpu:s32 idle=env->idle:s32 pct=env->sd->imbalance_pct:u32 nf=env->sd->nr_balance_failed:u32 am=+0(env->cpus):x64 w=env->sd->span_weight:u32 mo=env->sd->groups->sgc->imbalance:s32 mn=env->sd->groups->next->sgc->imbalance:s32"
+	# Up to 6.7 idle and not idle have each other's number.
+	idle=idle
+	case $(uname -r) in 6.[67].*) idle=oi ;; esac
+	pass="cpu=env->dst_cpu:s32 $idle=env->idle:s32 pct=env->sd->imbalance_pct:u32 nf=env->sd->nr_balance_failed:u32 am=+0(env->cpus):x64 w=$(of_domain "env->sd" "span_weight:u32") mo=env->sd->groups->sgc->imbalance:s32 mn=env->sd->groups->next->sgc->imbalance:s32"
 	asked="$task p=p->pid nc=p->nr_cpus_allowed:s32 am=+0(p->cpus_ptr):x64 el=p->se.avg.load_avg:u64 ut=p->se.avg.util_avg:u64 hl=p->se.cfs_rq->h_load:u64 ht=p->se.cfs_rq->last_h_load_update:u64"
 	balance sched_balance_rq sched_balance_find_src_group "$pass" "$asked" "$task" ||
 		balance load_balance find_busiest_group "$pass" "$asked" "$task"
@@ -153,6 +169,7 @@ define "p:e/ht hrtick"
 	define "t:e/ue sched_util_est_cfs_tp $queue"
 }
 # What the system calls leave in their pointers.
-define "p:e/sa __sched_setscheduler p=p->pid policy=attr->sched_policy:u32 nice=attr->sched_nice:s32 slice=attr->sched_runtime:u64"
+define "p:e/sa __sched_setscheduler p=p->pid policy=attr->sched_policy:u32 nice=attr->sched_nice:s32 slice=attr->sched_runtime:u64" ||
+	by_layout "$(awk '$3 ~ /^__sched_setscheduler[.]/ { print $3; exit }' /proc/kallsyms)"
 define "p:e/ni set_user_nice p=p->pid nice=nice:s64"
 exit 0

@@ -144,6 +144,7 @@ def _texts(order: Order, line: str, image: Path) -> dict[str, str]:
         "schedlab/by-offset": offsets.probes(image, order.autogroup, order.cpus, _threads(order), _levels(order))
         if order.probes
         else "",
+        "schedlab/domain-members": offsets.domain_members(image) if order.probes else "",
         "schedlab/settings": "".join(f"{key}={value}\n" for key, value in settings.items()),
         "schedlab/workload": line + "\n",
     }

@@ -237,6 +237,8 @@ rules! {
         from "6.13" by "6d71a9c61604" => Reweight::Replaced { keeps_protection: false },
         from "7.0" by "ff38424030f9" => Reweight::Replaced { keeps_protection: true },
         from "7.1" by "101f3498b4bd" => Reweight::AroundAverage,
+        seen "6.6.9" by "eab03c23c2a1" => Reweight::AroundOthers { updates_min: false },
+        from "6.6.14" by "5068d84054b7" => Reweight::AroundOthers { updates_min: true },
         seen "6.18.44" by "ff38424030f9" => Reweight::Replaced { keeps_protection: true },
         seen "6.19.14" by "ff38424030f9" => Reweight::Replaced { keeps_protection: true };
 
@@ -256,7 +258,8 @@ rules! {
     /// `update_cfs_group` reweights even if the weight stays.
     BOTH "reweight: unchanged weights" in "update_cfs_group"
     reweights_unchanged: bool = true,
-        from "6.7" by "eab03c23c2a1" => false;
+        from "6.7" by "eab03c23c2a1" => false,
+        seen "6.6.9" by "eab03c23c2a1" => false;
 
     /// A new weight of any queued entity charges the running one first; before, only its own new weight did.
     BOTH "reweight: charges first" in "reweight_entity"

@@ -69,6 +69,7 @@ pub(super) static VERSIONS: &[Version] = &[
         ..row("eevdf-rfc", "6.3.8", "EEVDF series of March 2023 on 6.3, with latency-nice")
     },
     row("6.6", "6.6", "EEVDF of 6.6.0: RUN_TO_PARITY, tree by vruntime"),
+    row("6.6.9", "6.6.9", "EEVDF of 6.6.9: 6.6, and reweighting keeps lag"),
     Version {
         preempt_models: preempt_model::WITH_AUTO,
         ..row("6.8", "6.8", "EEVDF of 6.8: tree by deadline, reweighting keeps lag")
