@@ -260,7 +260,7 @@ const ALIKE: [[&str; 2]; 10] = [
 ];
 
 /// Of those, the rows that no load without groups tells apart by state either.
-const SAME_STATE: [[&str; 2]; 3] = [["6.6", "6.8"], ["6.12.0", "6.12.43"], ["6.17", "6.18.2"]];
+const SAME_STATE: [[&str; 2]; 4] = [["6.6", "6.6.9"], ["6.6", "6.8"], ["6.12.0", "6.12.43"], ["6.17", "6.18.2"]];
 
 /// Rows of neighbouring releases often decide a load alike. No row may do better than that of the kernel. Among the rows
 /// that the corpus has recordings of, by state, where probes show it, each other row falls behind on some trace of the
