@@ -40,6 +40,7 @@ name = "all"
 duration = "4ms"
 seeds = 1
 machine.base = "xeon-2s28c-smt2"
+machine.frequency = { base = 2500, min = 1000, turbo = [[1, 3800], [28, 3200]], source = "test" }
 machine.caches.source = "test"
 machine.caches.l1 = { size = "32KiB", read = "40ns" }
 machine.caches.l2 = { size = "1MiB", read = "50ns" }
@@ -125,6 +126,28 @@ def test_a_turn_is_longer_by_the_code_that_the_front_end_no_longer_holds() -> No
     assert [a - b for a, b in zip(on, off, strict=True)] == pytest.approx(expected, abs=0.05)
 
 
+def test_a_burst_is_slower_under_schedutil_the_shorter_it_is() -> None:
+    along = [
+        {"workload.burst.task.of-5ms.count": 0, f"workload.burst.task.of-{work}.count": 1, "duration": "3s"}
+        for work in ("1ms", "50ms", "300ms")
+    ]
+    base, highest, risen = (
+        _values("frequency", variant, "burst.burst.p50", along) for variant in ("without", "performance", "schedutil")
+    )
+    # 2.5 GHz of the costs, 3.8 at most, 1 at least; the time includes the switch.
+    assert [a / b for a, b in zip(base, highest, strict=True)] == pytest.approx([1.52] * 3, rel=0.01)
+    slower = [a / b for a, b in zip(risen, highest, strict=True)]
+    assert slower[0] == pytest.approx(3.8, rel=0.02)
+    assert slower[0] > slower[1] > 1.2 > slower[2] >= 1
+
+
+def test_a_core_does_less_the_more_cores_are_busy() -> None:
+    along = [{"workload.compute.count": count} for count in (1, 4, 12, 28)]
+    on, off = (_values("turbo", variant, "compute.rounds", along) for variant in ("frequency", "without"))
+    expected = [mhz / 2500 for mhz in (3800, 3600, 3500, 3200)]
+    assert [a / b for a, b in zip(on, off, strict=True)] == pytest.approx(expected, rel=0.03)
+
+
 def test_only_while_a_search_takes_time_do_two_wakers_choose_one_cpu() -> None:
     def share(delay: str, variant: str) -> float:
         overrides = {"duration": "10ms", "workload.second.task.waker.delay": delay}
@@ -154,7 +177,7 @@ def test_ablate_names_every_mechanism_that_two_variants_differ_in(
     page = (ROOT / "docs/models/physics.md").read_text(encoding="utf-8")
     rows = page.split("| mechanism | key |")[1].split("\n\n")[0]
     keys = re.findall(r"^\| [^|]+ \| `([a-z-]+)`", rows, re.MULTILINE)
-    assert len(keys) == 10
+    assert len(keys) == 12
     on, off = (", ".join(f"{key} = {value}" for key in keys) for value in ("true", "false"))
     path = tmp_path / "all.toml"
     path.write_text(ALL.replace("ON", on).replace("OFF", off), encoding="utf-8")

@@ -86,6 +86,22 @@ def test_a_calibration_of_this_machine_has_its_topology() -> None:
     assert tomllib.loads(calibrate.preset(measured, date(2026, 11, 22)))["topology"] == "host"
 
 
+def test_doctor_shows_what_a_calibration_measured() -> None:
+    measured = calibrate._measured(json.dumps(CALIBRATION), "here", "", None)
+    found = {finding.name: finding.says for finding in doctor.measure(measured)}
+    assert found == {
+        "caches": "1 KiB from l1 of 32 KiB 40 ns, l2 of 512 KiB 44 ns, llc of 32768 KiB 44 ns, memory 80 ns",
+        "memory": "one CPU 12000 MB/s, all CPUs of a node 21000 MB/s",
+        "cache lines": "transfer between CPUs 0-8 31 ns, 0-10 too few samples, 8-10 112 ns",
+    }
+    # A machine with one CPU, and an agent that measures none of it.
+    less = {key: value for key, value in CALIBRATION.items() if key not in ("memory", "caches", "line_transfers")}
+    less["absent"] = {"line-transfer": "only one CPU"}
+    lacking = doctor.measure(calibrate._measured(json.dumps(less), "here", "", None))
+    says = ["not measured here", "not measured here", "only one CPU"]
+    assert [(finding.there, finding.says) for finding in lacking] == [(False, words) for words in says]
+
+
 def test_doctor_says_what_would_help(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("XDG_STATE_HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, str(tmp_path / name))

@@ -72,6 +72,11 @@ workload = [
 base = "xeon-2s28c-smt2"
 topology = { nodes = 2, cores-per-llc = 2, threads-per-core = 2 }
 memory = { cpu = 12_000, node = 15_000, remote = 5_000, source = "test" }
+[machine.frequency]
+base = 2500
+min = 1000
+turbo = [[1, 3800], [8, 3000]]
+source = "test"
 [machine.caches]
 source = "test"
 l1 = { size = "32KiB", read = "40ns" }
@@ -82,7 +87,7 @@ memory = { read = "150ns" }
 
 #[test]
 fn every_mechanism_of_the_machine_is_a_difference_of_its_own_that_changes_the_run() {
-    let on = |mechanism: Mechanism| mechanism != Mechanism::Teo;
+    let on = |mechanism: Mechanism| !matches!(mechanism, Mechanism::Teo | Mechanism::Schedutil);
     let key = |mechanism: Mechanism, on: bool| format!("{} = {on}", mechanism.name());
     let table = |flipped: Option<Mechanism>| {
         let keys = Mechanism::ALL.map(|mechanism| key(mechanism, on(mechanism) != (flipped == Some(mechanism))));

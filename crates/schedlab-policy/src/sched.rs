@@ -10,6 +10,7 @@ mod balance;
 mod change;
 mod clock;
 mod core;
+mod cpu_util;
 mod dispatch;
 mod hotplug;
 mod log;

@@ -88,6 +88,7 @@ pub(crate) fn read<'a>(
     }
     let physics = physics(&table, machine, &mut changes)?;
     check_governor(&table, physics, version)?;
+    check_frequency(&table, physics, &guests)?;
     let sysctl = sysctl(&table, &mut settings)?;
     if !sysctl.is_empty() {
         changes.insert("sysctl".into(), sysctl.into());
@@ -127,6 +128,22 @@ fn check_governor(table: &Table, physics: Physics, version: &'static Version) ->
     Ok(())
 }
 
+/// schedutil is refused where frequencies do not change, and these where guests run, whose speed follows from the host's CPUs.
+fn check_frequency(table: &Table, physics: Physics, guests: &[Guest]) -> Result<()> {
+    let refuse = |text: &str| match table.get("physics") {
+        Some(value) => value.error(text),
+        None => table.error(text),
+    };
+    if physics.schedutil && !physics.frequency {
+        return Err(refuse("schedutil is a governor of frequencies, which are switched off")
+            .hint("set frequency = true, too, on a machine with [frequency]"));
+    }
+    if physics.frequency && !guests.is_empty() {
+        return Err(refuse("guests on CPUs whose frequency changes are not modelled").hint("set frequency = false"));
+    }
+    Ok(())
+}
+
 /// The mechanisms of the machine with those that the variant switches.
 fn physics(table: &Table, machine: &Machine, changes: &mut Map<String, Json>) -> Result<Physics> {
     let Some(value) = table.get("physics") else { return Ok(machine.physics) };
@@ -136,7 +153,11 @@ fn physics(table: &Table, machine: &Machine, changes: &mut Map<String, Json>) ->
         shown.insert(name.to_owned(), value.boolean()?.into());
     }
     changes.insert("physics".into(), shown.into());
-    switches(&own, machine.physics, (&machine.costs, machine.caches.as_ref(), machine.memory))
+    switches(
+        &own,
+        machine.physics,
+        (&machine.costs, machine.caches.as_ref(), machine.memory, machine.frequency.as_ref()),
+    )
 }
 
 /// The control groups with the values of this variant.

@@ -23,6 +23,7 @@
 
 mod caches;
 mod cgroup;
+mod frequency;
 mod guest;
 mod hotplug;
 mod machine;
@@ -32,6 +33,7 @@ mod sections;
 
 pub use caches::{CacheLevel, Caches, FrontEnd, SharedBy};
 pub use cgroup::{Cgroup, CpuMax};
+pub use frequency::Frequency;
 pub use guest::{GuestAction, IdleHint, Platform, PlatformCosts};
 pub use hotplug::CpuChange;
 pub use machine::{Costs, IdleState, Machine, Memory};

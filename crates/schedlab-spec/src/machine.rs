@@ -6,7 +6,7 @@ use std::sync::Arc;
 use schedlab_model::{Nanos, Topology};
 use schedlab_workload::Dist;
 
-use crate::{Caches, CallSections, Physics};
+use crate::{Caches, CallSections, Frequency, Physics};
 
 /// What each action costs, in ns of CPU time on a CPU of rate 1. Arrays are indexed by [`schedlab_model::Distance`]
 /// (same, smt, llc, node, remote).
@@ -310,6 +310,8 @@ pub struct Machine {
     pub idle_states: Vec<IdleState>,
     /// The bandwidth of its memory, if known.
     pub memory: Option<Memory>,
+    /// Its frequencies, if it states any but that of the costs.
+    pub frequency: Option<Frequency>,
     /// Its caches, if it states their sizes.
     pub caches: Option<Caches>,
     /// The sections of its kernel's system calls.
@@ -333,7 +335,7 @@ impl Machine {
             polling: false,
         };
         let memory = self.memory.map(|memory| Memory { node: u32::MAX, remote: u32::MAX, ..memory });
-        Machine { topology, smt_rates: vec![1024], idle_states: vec![halt], memory, ..self.clone() }
+        Machine { topology, smt_rates: vec![1024], idle_states: vec![halt], memory, frequency: None, ..self.clone() }
     }
 
     /// The machine that a guest with these CPUs has in a guest whose machine is this one: its exits are nested ones.

@@ -19,6 +19,10 @@ pub enum Mechanism {
     Housekeeping,
     /// CPUs share the bandwidth of a node's memory ([`crate::Memory`]).
     Memory,
+    /// The frequency of CPUs changes with the busy cores, or as a governor says ([`crate::Frequency`]).
+    Frequency,
+    /// That governor is schedutil.
+    Schedutil,
     /// Threads of a process wait for its `mmap_lock`.
     MmapLock,
     /// A task that is switched in finds part of its working set evicted ([`crate::Caches`]).
@@ -27,7 +31,7 @@ pub enum Mechanism {
 
 impl Mechanism {
     /// All of them, in the order in which they were built.
-    pub const ALL: [Mechanism; 10] = [
+    pub const ALL: [Mechanism; 12] = [
         Mechanism::Lines,
         Mechanism::Locks,
         Mechanism::Selection,
@@ -38,6 +42,8 @@ impl Mechanism {
         Mechanism::Warmth,
         Mechanism::Teo,
         Mechanism::MmapLock,
+        Mechanism::Frequency,
+        Mechanism::Schedutil,
     ];
 
     /// Its key in machine files and variants.
@@ -54,6 +60,8 @@ impl Mechanism {
             Mechanism::Memory => "memory",
             Mechanism::Warmth => "warmth",
             Mechanism::MmapLock => "mmap-lock",
+            Mechanism::Frequency => "frequency",
+            Mechanism::Schedutil => "schedutil",
         }
     }
 }
@@ -81,6 +89,10 @@ pub struct Physics {
     pub warmth: bool,
     /// [`Mechanism::MmapLock`].
     pub mmap_lock: bool,
+    /// [`Mechanism::Frequency`].
+    pub frequency: bool,
+    /// [`Mechanism::Schedutil`].
+    pub schedutil: bool,
 }
 
 impl Physics {
@@ -98,6 +110,8 @@ impl Physics {
             Mechanism::Memory => self.memory,
             Mechanism::Warmth => self.warmth,
             Mechanism::MmapLock => self.mmap_lock,
+            Mechanism::Frequency => self.frequency,
+            Mechanism::Schedutil => self.schedutil,
         }
     }
 
@@ -114,6 +128,8 @@ impl Physics {
             Mechanism::Memory => self.memory = on,
             Mechanism::Warmth => self.warmth = on,
             Mechanism::MmapLock => self.mmap_lock = on,
+            Mechanism::Frequency => self.frequency = on,
+            Mechanism::Schedutil => self.schedutil = on,
         }
     }
 }

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from schedlab.arms import accelerator, agent, guest, images, leftovers
+from schedlab.arms.calibrate import Measured
 from schedlab.arms.journal import Journal, state_directory
 from schedlab.engine import Engine
 from schedlab.errors import SchedlabError, reason
@@ -61,6 +62,43 @@ def examine(engine: Engine, root: Path = Path("/")) -> list[Finding]:
         _kvm(),
     ]
     return [*found, *(_program(name, package) for name, package in PACKAGES.items()), examine_leftovers(root)]
+
+
+def measure(measured: Measured) -> list[Finding]:
+    """What a calibration says about caches, memory, and the lines that CPUs transfer to each other."""
+    rows = [
+        ("caches", "caches", _caches(measured.caches)),
+        ("memory", "memory", _memory(measured.memory)),
+        ("cache lines", "line-transfer", _transfers(measured.line_transfers)),
+    ]
+    command = "schedlab calibrate --out FILE"
+    found = []
+    for name, key, says in rows:
+        why = measured.absent.get(key, "not measured here")
+        found.append(Finding(name, bool(says), says or why, "machine files", None if says else command))
+    return found
+
+
+def _caches(caches: Mapping[str, Any]) -> str:
+    """How long 1 KiB takes from each level: what refilling it costs is the difference to the nearest."""
+    levels = [f"{level['name']} of {level['kib']} KiB {level['read']} ns" for level in caches.get("levels", ())]
+    return f"1 KiB from {', '.join(levels)}, memory {caches['memory']} ns" if levels else ""
+
+
+def _memory(memory: Mapping[str, Any]) -> str:
+    names = {"cpu": "one CPU", "node": "all CPUs of a node", "remote": "those of other nodes"}
+    return ", ".join(f"{words} {memory[key]} MB/s" for key, words in names.items() if key in memory)
+
+
+def _transfers(transfers: Mapping[str, Any]) -> str:
+    """The transfer between each pair of CPUs."""
+    cpus = transfers.get("cpus", ())
+    pairs = [
+        f"{other}-{cpu} {'too few samples' if ns is None else f'{ns} ns'}"
+        for cpu, row in zip(cpus[1:], transfers.get("ns", ()), strict=False)
+        for other, ns in zip(cpus, row, strict=False)
+    ]
+    return f"transfer between CPUs {', '.join(pairs)}" if pairs else ""
 
 
 def to_json(findings: list[Finding]) -> list[dict[str, Any]]:

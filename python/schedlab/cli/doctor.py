@@ -6,7 +6,7 @@ import textwrap
 from pathlib import Path
 
 from schedlab import documents
-from schedlab.arms import doctor
+from schedlab.arms import calibrate, doctor
 from schedlab.cli.console import Console, write_file
 from schedlab.cli.parser import Options
 from schedlab.engine import Engine, native_engine
@@ -24,6 +24,8 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
         doctor.fetch(engine, options.fetch, console.result)
         return 0
     findings = doctor.examine(engine)
+    if options.measure:
+        findings += doctor.measure(calibrate.host(quick=True, traced=False))
     document = documents.dumps(doctor.to_json(findings), indent=1)
     if options.json == "-":
         console.result(document)

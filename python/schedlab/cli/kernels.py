@@ -50,6 +50,11 @@ def doctor(p: argparse.ArgumentParser) -> None:
     work = p.add_mutually_exclusive_group()
     work.add_argument("--restore", action="store_true", help="restore settings that a killed run left changed")
     work.add_argument("--fetch", metavar="ROW", help="download the kernel image of a row or sublevel into the cache")
+    work.add_argument(
+        "--measure",
+        action="store_true",
+        help="also measure caches, memory, and the transfer of a cache line between each pair of CPUs (some seconds)",
+    )
     p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="write the findings as JSON; - is stdout")
 
 

@@ -85,6 +85,7 @@ class Options(argparse.Namespace):
     append: str
     restore: bool
     fetch: str | None
+    measure: bool
     quick: bool
     traced: bool
     machine: str | None

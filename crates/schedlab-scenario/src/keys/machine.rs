@@ -16,6 +16,7 @@ pub const MACHINE: Section = Section {
         key("costs", "table", "", "cost of each action, on a CPU of the largest capacity"),
         key("idle", "tables", "", "idle states of a CPU, shallowest first"),
         key("memory", "table", "", "bandwidth of the memory"),
+        key("frequency", "table", "", "frequencies at which its CPUs run"),
         key("caches", "table", "", "sizes of the caches, and how fast they are read"),
         key(
             "sections",
@@ -158,6 +159,13 @@ pub const PHYSICS: Section = Section {
             "a task refills the part of its working set that others have evicted",
         ),
         key("mmap-lock", "boolean", "false", "threads of a process wait for its `mmap_lock`"),
+        key(
+            "frequency",
+            "boolean",
+            "whether `[frequency]` is given",
+            "CPUs run at the frequencies that the busy cores and the governor allow",
+        ),
+        key("schedutil", "boolean", "false", "the governor is schedutil, otherwise performance; needs `frequency`"),
         key("source", "string", "", "why this machine has these mechanisms"),
     ],
 };
@@ -170,6 +178,23 @@ pub const MEMORY: Section = Section {
         key("node", "1 to 10000000", "", "MB/s from the memory of a node to all CPUs, at least `cpu`"),
         key("remote", "1 to 10000000", "`node`", "MB/s of that to the CPUs of all other nodes, at most `node`"),
         key("range", "two percentages", "", "bounds of estimated rates, in percent of their value (`--robust`)"),
+        key("source", "string", "", "where the numbers come from"),
+    ],
+};
+
+/// `[frequency]` of a machine.
+pub const FREQUENCY: Section = Section {
+    name: "[frequency]",
+    keys: &[
+        key("base", "1 to 100000", "", "MHz at which the costs hold"),
+        key("min", "1 to 100000", "`base`", "the lowest, at least a 64th of `base`"),
+        key(
+            "turbo",
+            "pairs of numbers",
+            "`base` alone",
+            "the highest, by number of busy cores of a node such as [[2, 3800], [28, 3200]]; the last holds for more cores, too",
+        ),
+        key("rate-limit", "duration", "1ms", "shortest time between two changes by schedutil (`rate_limit_us`)"),
         key("source", "string", "", "where the numbers come from"),
     ],
 };

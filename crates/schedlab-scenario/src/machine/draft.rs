@@ -6,7 +6,7 @@ use schedlab_model::{Nanos, Topology, SEC};
 use schedlab_spec::{IdleState, Machine};
 
 use super::sources::Sources;
-use super::{caches, capacities, costs, memory, physics, preset, sections, topology};
+use super::{caches, capacities, costs, frequency, memory, physics, preset, sections, topology};
 use crate::dist::constant_or_quantiles_up_to;
 use crate::error::Result;
 use crate::keys::{IDLE, MACHINE};
@@ -35,8 +35,10 @@ pub(super) fn machine(table: Table, name: &str) -> Result<Machine> {
     };
     let memory = memory::read(&table, base.as_ref(), &mut sources)?;
     let caches = caches::read(&table, base.as_ref().and_then(|base| base.caches.as_ref()), &mut sources)?;
+    let frequency = frequency::read(&table, base.as_ref(), &topology, &mut sources)?;
     let sections = sections::read(&table, base.as_ref().map(|base| &base.sections))?;
-    let physics = physics::read(&table, base.as_ref(), (&costs, caches.as_ref(), memory), &mut sources)?;
+    let numbers = (&costs, caches.as_ref(), memory, frequency.as_ref());
+    let physics = physics::read(&table, base.as_ref(), numbers, &mut sources)?;
     let text = |key: &str| table.get(key).map(|value| value.string("a string").map(str::to_owned)).transpose();
     let (sources, ranges) = sources.finish();
     Ok(Machine {
@@ -53,6 +55,7 @@ pub(super) fn machine(table: Table, name: &str) -> Result<Machine> {
         costs,
         idle_states,
         memory,
+        frequency,
         caches,
         sections,
         physics,

@@ -4,6 +4,7 @@ mod caches;
 mod capacities;
 mod costs;
 mod draft;
+mod frequency;
 mod host;
 mod memory;
 mod physics;

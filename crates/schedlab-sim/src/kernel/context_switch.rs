@@ -5,6 +5,7 @@ use schedlab_trace::{Kind, Sink, TaskState};
 
 use super::bandwidth::resume_user_mode_work;
 use super::contention::{charge_group_loads, touch_next};
+use super::cpufreq::cpufreq_update_util;
 use super::idle::{enter_idle_state, switch_to_idle};
 use super::percpu::SliceCtrl;
 use super::rate::{begin_stream, core_changed, end_stream};
@@ -140,6 +141,10 @@ fn switch_in<S: Sink>(
     }
     if from_idle {
         start_tick(run, kernel, cpu);
+    }
+    if rarely(!kernel.sugov.is_empty()) {
+        let iowait = std::mem::take(&mut kernel.tasks[task.index()].in_iowait);
+        cpufreq_update_util(run, machine, kernel, cpu, iowait);
     }
     if rarely(machine.cpus[cpu.index()].segment.mode == Mode::Stream) {
         begin_stream(run, machine, kernel, cpu, task);

@@ -158,6 +158,7 @@ fn new_task(kernel: &Kernel, id: TaskId, seed: u64) -> Task {
         timer_slack: 0,
         timers: Timers::Hrtimer,
         memory_home: None,
+        in_iowait: false,
         working_set: 0,
         code: Code::default(),
         has_run: false,

@@ -1,9 +1,10 @@
 //! CPUs whose rate depends on others: the threads of a core, and CPUs that wait for memory. A new rate moves the end of what
 //! they execute.
 
-use schedlab_model::{CpuId, TaskId};
+use schedlab_model::{rarely, CpuId, TaskId};
 use schedlab_trace::Sink;
 
+use super::cpufreq::frequency_changed;
 use super::segment::settle;
 use super::state::Kernel;
 use crate::machine::Machine;
@@ -41,6 +42,11 @@ pub fn core_changed<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &m
         if machine.waits_for_memory() {
             share_memory(run, machine, kernel, cpu);
         }
+    }
+    if rarely(machine.frequency.is_some()) {
+        let mut changed = Vec::new();
+        machine.core_frequency(cpu, busy, run.now, &mut changed);
+        frequency_changed(run, machine, kernel, cpu, changed);
     }
 }
 

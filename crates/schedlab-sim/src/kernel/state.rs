@@ -15,6 +15,7 @@ use super::mmap::MmapLocks;
 use super::percpu::PerCpu;
 use super::points::Points;
 use super::spinlocks::Spinlocks;
+use super::sugov::Sugov;
 use super::task::{Handle, Life, Task};
 use super::tlb_flush::PvCalls;
 use crate::check::Checks;
@@ -49,6 +50,8 @@ pub struct Kernel {
     pub tasklist: Tasklist,
     /// The `mmap_lock` of processes with several threads, where tasks wait for it.
     pub mmap: Option<Box<MmapLocks>>,
+    /// The governor of each CPU's frequency; empty if that is not schedutil.
+    pub sugov: Vec<Sugov>,
     /// The checkers of the kernel, which keep records of their own.
     pub checks: Checks,
     /// Some group has a quota.
@@ -123,6 +126,7 @@ impl Kernel {
             group_lines,
             tasklist: Tasklist::default(),
             mmap: MmapLocks::new(physics.mmap_lock, spec.kernel.version.mmap_lock()),
+            sugov: vec![Sugov::default(); if physics.schedutil && physics.frequency { nr_cpus } else { 0 }],
             checks: Checks::new(nr_cpus),
             bandwidth: spec.cgroups.iter().any(|cgroup| cgroup.bandwidth.is_some()),
             irqs_off: 0,

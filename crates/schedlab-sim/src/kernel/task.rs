@@ -103,6 +103,8 @@ pub struct Task {
     pub timers: Timers,
     /// The CPU on which it first waited for memory: its pages are on the node of that CPU.
     pub memory_home: Option<CpuId>,
+    /// It waits for a disk (`in_iowait`), until the governor has seen it run again.
+    pub in_iowait: bool,
     /// Its working set in KiB; 0: none is stated.
     pub working_set: u32,
     /// Its code.

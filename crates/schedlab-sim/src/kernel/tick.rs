@@ -1,10 +1,11 @@
 //! The scheduler tick, and the balancing softirq that it raises.
 
-use schedlab_model::CpuId;
+use schedlab_model::{rarely, CpuId};
 use schedlab_trace::Sink;
 
 use super::balance::apply_moves;
 use super::contention::charge_group_loads;
+use super::cpufreq::cpufreq_update_util;
 use super::entry::irqentry_exit;
 use super::hrtimer::{__hrtimer_run_queues, run_deferrable_timers};
 use super::idle::{on_idle_tick, wake_idle_cpu};
@@ -45,6 +46,9 @@ pub fn on_tick<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Ke
     }
     let resched = kernel.sched.tick(cpu, kernel.clock_task(cpu, run.now));
     charge_group_loads(run, machine, kernel, cpu);
+    if rarely(!kernel.sugov.is_empty()) {
+        cpufreq_update_util(run, machine, kernel, cpu, false);
+    }
     __resched_curr(run, machine, kernel, cpu, resched, ReschedOpt::Tick, cpu);
     run_deferrable_timers(run, machine, kernel, cpu);
     if kernel.sched.balance_due(cpu, kernel.clock(cpu, run.now)) {

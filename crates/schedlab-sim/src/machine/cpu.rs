@@ -42,7 +42,7 @@ pub struct Cpu {
     /// Execution rate in 1/1024: `core_rate`, or `memory_rate` if that is less. At rate 0 the CPU executes nothing and handles no
     /// interrupt.
     pub rate: u32,
-    /// Rate of work that does not wait for memory: `smt_rate` at `speed`.
+    /// Rate of work that does not wait for memory: `smt_rate` at `speed` and `frequency`.
     pub core_rate: u32,
     /// The rate that the memory bandwidth allows, `u32::MAX` for a segment that does not wait for memory.
     pub memory_rate: u32,
@@ -50,6 +50,8 @@ pub struct Cpu {
     pub smt_rate: u32,
     /// Speed of the hardware thread, in 1/1024.
     pub speed: u32,
+    /// Its frequency, in 1/1024 of that at which the costs hold.
+    pub frequency: u32,
     /// What it executes while `Busy`.
     pub segment: Segment,
     /// The refill that its task still has to do.
@@ -83,6 +85,7 @@ impl Cpu {
             memory_rate: u32::MAX,
             smt_rate,
             speed: FULL_SPEED,
+            frequency: FULL_SPEED,
             segment: Segment::EMPTY,
             refill: Refill::default(),
             pending: 0,
@@ -242,9 +245,13 @@ impl Cpu {
         self.core_wall(work).unwrap_or(0) * u64::from(self.rate)
     }
 
-    /// Sets the rate anew after `smt_rate`, `speed` or `memory_rate` has changed; everything up to now must be accounted.
+    /// Sets the rate anew after `smt_rate`, `speed`, `frequency` or `memory_rate` has changed; everything up to now must be accounted.
     pub fn update_rate(&mut self) {
         self.core_rate = ((u64::from(self.smt_rate) * u64::from(self.speed)) >> WORK_SHIFT) as u32;
+        if rarely(self.frequency != FULL_SPEED) {
+            let rate = (u64::from(self.core_rate) * u64::from(self.frequency)) >> WORK_SHIFT;
+            self.core_rate = (rate as u32).max(self.core_rate.min(1));
+        }
         self.rate = self.core_rate.min(self.memory_rate);
     }
 }

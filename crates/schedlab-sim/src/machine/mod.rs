@@ -5,10 +5,12 @@
 
 mod changed;
 mod charge_exit;
+mod choose_frequency;
 mod cost;
 mod cpu;
 mod cpuidle;
 mod exits;
+mod frequency;
 mod governed;
 mod haltpoll;
 mod idle;

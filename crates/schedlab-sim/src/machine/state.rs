@@ -9,15 +9,16 @@ use super::cost::{CostTable, CostTables, Dice};
 use super::cpu::{Activity, Cpu};
 use super::cpuidle::{state_at_boot, Cpuidle};
 use super::exits::Exits;
+use super::frequency::Frequencies;
 use super::memory::MemoryBandwidth;
 use super::segment::WORK_SHIFT;
 use super::warmth::Warmth;
 
 /// A core: its threads and how many of them are busy.
 #[derive(Clone, Debug)]
-struct Core {
-    threads: Box<[CpuId]>,
-    busy: u32,
+pub(super) struct Core {
+    pub(super) threads: Box<[CpuId]>,
+    pub(super) busy: u32,
 }
 
 /// The hardware under one kernel.
@@ -29,9 +30,9 @@ pub struct Machine {
     pub stopped: u32,
     /// The exits of a guest; `None` on hardware.
     pub exits: Option<Box<Exits>>,
-    cores: Vec<Core>,
+    pub(super) cores: Vec<Core>,
     /// Index into `cores`, by CPU.
-    core_of: Vec<u32>,
+    pub(super) core_of: Vec<u32>,
     /// Latency of leaving each idle state.
     pub(super) idle_exits: Vec<CostTable>,
     /// How many of the idle states, shallowest first, the workloads allow (PM QoS).
@@ -40,6 +41,8 @@ pub struct Machine {
     pub(super) cpuidle: Option<Box<Cpuidle>>,
     /// The CPUs that wait for memory, where they share its bandwidth.
     pub(super) memory: Option<Box<MemoryBandwidth>>,
+    /// The frequencies of the cores, where they change.
+    pub frequency: Option<Box<Frequencies>>,
     /// The contents of the caches, if tasks have working sets and the machine states its caches.
     pub(super) warmth: Option<Box<Warmth>>,
     pub(super) preset: Arc<Preset>,
@@ -79,7 +82,9 @@ impl Machine {
             cpu.update_rate();
             cpu
         };
-        Machine {
+        let frequency = Frequencies::new(spec, &core_of);
+        let mut machine = Machine {
+            frequency,
             cpus: (0..preset.topology.nr_cpus()).map(cpu).collect(),
             costs: CostTables::new(&preset.costs, spec.noise),
             stopped: 0,
@@ -102,7 +107,9 @@ impl Machine {
             has_locks: preset.physics.locks,
             selection_takes_time: preset.physics.selection,
             preset,
-        }
+        };
+        machine.boot_frequencies();
+        machine
     }
 
     /// Whether objects that several CPUs use cost more than instructions.

@@ -150,6 +150,7 @@ impl<S: Sink> Running<'_, '_, S> {
         let Some(first) = served.iter_mut().min() else { return Next::Done };
         *first = now.max(*first).saturating_add(service);
         let done = *first;
+        self.task().in_iowait = true;
         kernel::start_device(self.run, self.machine, self.kernel, self.cpu, self.task, done);
         wait_once(self, Wait::Object(object))
     }

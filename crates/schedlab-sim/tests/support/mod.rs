@@ -91,6 +91,7 @@ pub fn machine(topology: Topology, cost: Nanos) -> Machine {
             polling: false,
         }],
         memory: Some(Memory { cpu: 1000, node: 1800, remote: 900 }),
+        frequency: None,
         caches: None,
         sections: Arc::default(),
         physics: Physics::default(),

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use schedlab_model::{Capacities, CpuId, CpuMask, PerfDomain, PerfState, Topology, MSEC};
 use schedlab_policy::fair::GroupShares;
 use schedlab_policy::{PreemptModel, Version};
-use schedlab_spec::{Cgroup, CpuMax, IdleState, Mechanism, RunSpec};
+use schedlab_spec::{Cgroup, CpuMax, Frequency, IdleState, Mechanism, RunSpec};
 use schedlab_workload::{Amount, Dist, MemoryWork, ObjectSpec, Op, Policy, Program, TaskKind, TaskSpec, Workload};
 
 use super::{in_parts, kernel, machine};
@@ -149,6 +149,10 @@ pub fn with_physics(spec: RunSpec) -> RunSpec {
     }
     if machine.physics.cpuidle {
         machine.idle_states = idle_states();
+    }
+    if machine.physics.frequency {
+        let turbo = vec![(1, 3_000 + (spec.seed >> 20 & 511) as u32), (2, 2_500), (8, 1_900)];
+        machine.frequency = Some(Frequency { base: 2_000, min: 500, turbo, rate_limit: spec.seed >> 24 & 0xfffff });
     }
     let transfer = spec.seed >> 16 & 1023;
     machine.costs.line_transfer = [0, 1, 2, 3, 4].map(|distance| Dist::Constant(distance * transfer));
