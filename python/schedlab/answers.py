@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from schedlab import spelling
 from schedlab.api import default_jobs, load, pick_variant
 from schedlab.engine import Engine, native_engine
 from schedlab.errors import InputError
@@ -114,11 +115,7 @@ def ablate(
     known = {m.name: m for m in scenario.metrics}
     name = next(iter(known), "") if metric is None else metric
     if name not in known:
-        from difflib import get_close_matches
-
-        near = get_close_matches(name, known, 1)
-        hint = f"did you mean `{near[0]}`?" if near else f"the metrics are {', '.join(known)}"
-        raise InputError(f"the scenario has no metric `{name}`", hint=hint)
+        raise InputError(f"the scenario has no metric `{name}`", hint=spelling.hint(name, known, "the metrics are"))
     found = ablation.ablate(engine, scenario, *pair, known[name], jobs=jobs or default_jobs())
     said = f"{scenario.name}: what makes the difference of {pair[0]} and {pair[1]} in {name}?"
     return Answer(said, text(found), document(found))

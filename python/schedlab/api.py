@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from schedlab import spelling
 from schedlab.engine import Engine, native_engine
 from schedlab.errors import InputError, OutputError, reason
 from schedlab.outcome import Outcome, Run
@@ -288,16 +289,13 @@ def _command(argv: Sequence[str]) -> str:
 
 def pick_variant(scenario: Scenario, name: str | None) -> str:
     """The variant that was named, or the only one."""
-    names = [v.name for v in scenario.variants]
+    variants = [v.name for v in scenario.variants]
     if name is None:
-        if len(names) == 1:
-            return names[0]
-        raise InputError("this scenario has several variants", hint=f"choose one with --variant: {', '.join(names)}")
-    if name not in names:
-        from difflib import get_close_matches
-
-        near = get_close_matches(name, names, 1)
-        hint = f"did you mean `{near[0]}`?" if near else f"the variants are {', '.join(names)}"
+        if len(variants) == 1:
+            return variants[0]
+        raise InputError("this scenario has several variants", hint=f"choose one with --variant: {', '.join(variants)}")
+    if name not in variants:
+        hint = spelling.hint(name, variants, "the variants are")
         raise InputError(f"there is no variant `{name}`", hint=hint, file=scenario.file)
     return name
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from schedlab import spelling
 from schedlab.errors import InputError
 from schedlab.statistics import SMALLEST_N
 from schedlab.verdicts import GATES
@@ -42,7 +43,7 @@ def parse(text: str) -> list[Gate]:
 def _gate(text: str) -> Gate:
     verdict, *rest = text.split(":")
     if verdict not in GATES:
-        raise ValueError(f"`{verdict}` is not a verdict; choose from {', '.join(GATES)}")
+        raise ValueError(f"`{verdict}` is not a verdict; {spelling.hint(verdict, GATES, 'the verdicts are')}")
     if len(rest) > 2 or not all(rest):
         raise ValueError(f"`{text}` is not VERDICT, VERDICT:METRIC or VERDICT:METRIC:PERCENT")
     metric = rest[0] if rest else None
@@ -66,10 +67,7 @@ def check(gates: Sequence[Gate], metrics: Iterable[tuple[Metric, Validated | Non
     known = {metric.name: validated for metric, validated in metrics}
     for gate in gates:
         if gate.metric is not None and gate.metric not in known:
-            from difflib import get_close_matches
-
-            near = get_close_matches(gate.metric, known, 1)
-            hint = f"did you mean `{near[0]}`?" if near else f"the metrics are {', '.join(known)}"
+            hint = spelling.hint(gate.metric, known, "the metrics are")
             raise InputError(f"--fail-on {gate}: there is no metric `{gate.metric}`", hint=hint)
         if gate.size == "model" and gate.metric is not None:
             _check_model(gate, known[gate.metric])

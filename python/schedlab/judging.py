@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
-from schedlab import robust
+from schedlab import robust, spelling
 from schedlab.arms import limits
 from schedlab.comparison import Column, Comparison, MetricComparison, Ranking
 from schedlab.design import Design
@@ -84,10 +84,7 @@ def pairs(names: Sequence[str], against: str | None) -> tuple[tuple[str, str], .
         return tuple(combinations(names, 2))
     baseline = names[0] if against is None else against
     if baseline not in names:
-        from difflib import get_close_matches
-
-        near = get_close_matches(baseline, names, 1)
-        hint = f"did you mean `{near[0]}`?" if near else f"the variants are {', '.join(names)}, or `{EVERY_PAIR}`"
+        hint = spelling.hint(baseline, [*names, EVERY_PAIR], "name one of")
         raise InputError(f"there is no variant `{baseline}` to compare against", hint=hint)
     return tuple((baseline, name) for name in names if name != baseline)
 

@@ -58,7 +58,7 @@ DESCRIPTION = s.table(
             s.items(
                 s.table(
                     {**dict.fromkeys(("name", "kernel", "summary"), s.string), "changes": CHANGES},
-                    {"settings": s.items(s.items(s.string, 2))},
+                    {"settings": s.items(s.items(s.string, 2)), "release": s.string, "in_debian": s.flag},
                 ),
                 1,
             ),
@@ -84,6 +84,7 @@ DESCRIPTION = s.table(
         "cgroups": s.mapping(s.mapping(s.anything)),
         "guests": s.items(s.string),
         "overrides": s.items(s.string),
+        "inactive": s.items(s.string),
         "arms": s.table({}, {"host": s.maybe(HOST), "driver": s.maybe(s.string), "vm": s.maybe(s.mapping(s.anything))}),
     },
 )
@@ -116,6 +117,10 @@ class Variant(Frozen):
     changes: Mapping[str, Any]
     settings: tuple[tuple[str, str], ...] = ()
     """The settings on a real kernel: files and the values to write to them."""
+    release: str = ""
+    """The release that the row models; empty in results of earlier versions."""
+    in_debian: bool | None = None
+    """Whether Debian has an image of the row, which `--arm vm` can boot; None in results of earlier versions."""
     not_simulated: Mapping[str, Any] | None = None
     """Why the simulator cannot run it: the first setting that only a real kernel can take, with its place."""
 
@@ -152,6 +157,8 @@ class Scenario(Frozen):
     """The virtual machines that the machine hosts."""
     overrides: tuple[str, ...]
     """What replaces keys of the file, as `KEY=VALUE` (`--set`)."""
+    inactive: tuple[str, ...]
+    """Settings without an effect on the simulated machine, each with the reason."""
     description: Mapping[str, Any] = hidden()
     """The whole description as the engine gave it."""
     handle: Any = hidden(default=None)
@@ -174,6 +181,7 @@ class Scenario(Frozen):
             workloads=tuple(d["workloads"]),
             guests=tuple(d.get("guests", ())),
             overrides=tuple(d.get("overrides", ())),
+            inactive=tuple(d.get("inactive", ())),
             arms={name: d.get("arms", {}).get(name) or usual for name, usual in ARMS_DEFAULTS.items()},
             description=d,
             handle=handle,

@@ -87,7 +87,8 @@ def changes(engine: Engine, before: str, after: str, folder: Path) -> dict[str, 
 
     A difference has `does` (a sentence), `first` (whether most workloads meet it) and `scenarios` in `folder` that show
     it. `without_counterpart` names what only one of the two
-    kernels has and what says nothing by itself: rules of the one algorithm, switches that are off.
+    kernels has and what says nothing by itself: rules of the one algorithm, switches that are off. `backwards`: the
+    second row is the earlier one, while `does` describes the step forward.
     """
     found = engine.changes(before, after)
     effects, shown = Effects.read(), _scenarios(folder)
@@ -101,7 +102,14 @@ def changes(engine: Engine, before: str, after: str, folder: Path) -> dict[str, 
         ]
     rank = {name: place for place, name in enumerate(effects.first)}
     listed.sort(key=lambda d: (rank.get(d["name"], len(rank)), _release(d), d["name"]))
-    return {**found, "differences": listed, "without_counterpart": [d["name"] for d in differences if d not in listed]}
+    order = [row["id"] for row in engine.listing("kernels")]
+    backwards = order.index(found["a"]["id"]) > order.index(found["b"]["id"])
+    return {
+        **found,
+        "backwards": backwards,
+        "differences": listed,
+        "without_counterpart": [d["name"] for d in differences if d not in listed],
+    }
 
 
 def _nothing(d: Difference) -> bool:

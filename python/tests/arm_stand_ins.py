@@ -18,6 +18,7 @@ case $variant in
 slow) sleep 60 ;;
 broken) echo 'error: no futex left' >&2; echo '  hint: reboot' >&2; exit 3 ;;
 silent) exit 7 ;;
+killed) mkdir "$TMPDIR/schedlab-rt-app-$$-0"; echo log >"$TMPDIR/schedlab-rt-app-$$-0/t.log"; kill -9 $$ ;;
 esac
 sleep "${AGENT_SLEEP:-0}"
 [ -z "$AGENT_LOG" ] || { echo "$variant $seed $(cat "$AGENT_KNOB")" >>"$AGENT_LOG"; }

@@ -68,6 +68,19 @@ def test_what_a_killed_agent_left_in_kernel_file_systems_is_removed(root: Path) 
     ]
 
 
+def test_temporary_files_of_a_killed_agent_are_removed(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setenv("TMPDIR", str(scratch))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    result = measured(root, scenario(made_up.variant("killed"), made_up.variant("a")))
+    assert {failure.variant for failure in result.failures} == {"killed"}
+    assert len(result.runs) == 2
+    assert list(scratch.iterdir()) == []
+
+
 def test_each_run_has_its_variant_s_settings(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AGENT_LOG", str(tmp_path / "log"))
     monkeypatch.setenv("AGENT_KNOB", str(root / made_up.KNOB.lstrip("/")))

@@ -14,7 +14,7 @@ import pytest
 import arm_stand_ins as made_up
 import fake_engine
 from schedlab import api, render
-from schedlab.arms import accelerator, doctor, guest, images, topology
+from schedlab.arms import accelerator, doctor, feasible, guest, images, topology
 from schedlab.arms.vm import VmArm
 from schedlab.engine import Engine
 from schedlab.errors import ArmError, InputError, RunError, UnsafeError
@@ -128,6 +128,38 @@ def test_each_variant_boots_its_kernel_with_its_settings(here: Path) -> None:
     state = next(iter(result.runs.values())).record["place"]["state"]
     assert (state["qemu"], len(state["agent_sha256"])) == ("7.2.0", 64)
     assert {row["verdict"] for row in comparison.table()} != {"undecided, order only"}
+
+
+SMT = {"cores": ["0-1", "2-3"], "llcs": ["0-3"], "sockets": ["0-3"], "nodes": ["0-3"]}
+
+
+@pytest.mark.parametrize(
+    ("kernel", "release", "in_debian", "groups", "images", "says"),
+    [
+        ("6.1", "6.1.192", True, ONE, {}, None),
+        ("6.12.0", "6.12", False, ONE, {}, "Debian has no image of 6.12.0 (`image` of [arm.vm] can name one)"),
+        ("6.12.0", "6.12", False, ONE, {"v": "bzImage"}, None),
+        ("6.1", "6.1.192", True, SMT, {}, "6.1 cannot see the SMT threads of emulated CPUs"),
+        ("6.1", "6.1.192", True, SMT, {"v": "bzImage"}, None),
+        ("6.12.107", "6.12.107", True, SMT, {}, None),
+        ("6.1", "6.1.192", True, {**SMT, "clusters": ["0-3"]}, {}, "QEMU's x86 guests have no clusters of cores"),
+        ("6.1", "", None, ONE, {}, None),
+    ],
+)
+def test_only_what_guests_can_run_is_suggested(
+    kernel: str, release: str, in_debian: bool | None, groups: Any, images: Any, says: str | None
+) -> None:
+    known = {"release": release, "in_debian": in_debian} if release else {}
+    asked = scenario({**made_up.variant("v", kernel), **known}, cpus=1 if groups is ONE else 4, groups=groups,
+                     repeatable=False, images=images)  # fmt: skip
+    assert feasible.why_not(asked) == says
+
+
+def test_smt_is_refused_before_a_guest_boots_that_would_not_see_it(here: Path) -> None:
+    old = {**made_up.variant("v", "6.1"), "release": "6.1.192", "in_debian": True}
+    with pytest.raises(ArmError, match=r"6\.1 cannot see the SMT threads") as refused:
+        VmArm(Engine(fake_engine)).prepare(scenario(old, cpus=4, groups=SMT, repeatable=False))
+    assert "threads-per-core = 1" in str(refused.value)
 
 
 @pytest.mark.parametrize(

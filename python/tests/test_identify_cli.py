@@ -229,6 +229,14 @@ def test_what_changed_between_two_rows(cli: Cli) -> None:
     assert [(d["name"], d["is"], d["was"]) for d in back["differences"]] == [
         (d["name"], d["was"], d["is"]) for d in document["differences"]
     ]
+    assert (document["backwards"], back["backwards"]) == (False, True)
+    says = "6.18.2 is the earlier row: the values go back to it, but the sentences describe the step to 7.0."
+    for form in ((), ("--markdown",)):
+        shown = {
+            order: " ".join(cli("changelog", *order, *form)[1].split()) for order in pairwise(["6.18.2", "7.0"] * 2)
+        }
+        assert says not in shown["6.18.2", "7.0"]
+        assert says in shown["7.0", "6.18.2"]
 
 
 @pytest.mark.parametrize("step", upgrades.STEPS, ids=lambda step: step.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html.parser
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -247,16 +247,45 @@ def test_titles_stand_over_their_cells() -> None:
     assert '<th scope="col" class="text">any' in table("t", ["any", "b"], [])
 
 
-def test_with_too_few_seeds_nothing_could_be_judged(comparison: Any) -> None:
+def test_a_metric_with_too_few_seeds_counts_as_not_judged(comparison: Any) -> None:
     c = comparison(seeds=[1, 2, 3, 4, 5])
     exact = {m.name for m, j in c.judgements() if j.verdict == DETERMINISTIC}
     assert exact, "a metric that is the same in every seed needs no interval"
-    assert "could be judged" not in sentences(c)[0]
-    (few,) = sentences(replace(c, metrics=tuple(m for m in c.metrics if m.metric.name not in exact)))
-    assert "No metric could be judged: 5 seeds, at least 6 are needed." in few
-    assert "No other metric" not in few
+    (some,) = sentences(c)
+    open_ones = len(c.metrics) - len(exact)
+    assert f"{open_ones} of {len(c.metrics)} metrics could not be judged: 5 seeds, at least 6 are needed." in some
+    (none,) = sentences(replace(c, metrics=tuple(m for m in c.metrics if m.metric.name not in exact)))
+    assert "No metric could be judged: 5 seeds, at least 6 are needed." in none
+    assert "No other metric" not in some + none, "what was not judged may have changed"
     (enough,) = sentences(comparison(seeds=[1, 2, 3, 4, 5, 6]))
-    assert "could be judged" not in enough
+    assert "be judged" not in enough
+
+
+def _adjusted(c: Any, values: Mapping[str, float]) -> Any:
+    """The same comparison with other p values after Holm."""
+
+    def one(m: Any) -> Any:
+        value = values.get(m.metric.name)
+        tested = (replace(j, p_holm=value) if value and j.p_holm is not None else j for j in m.comparisons)
+        return replace(m, comparisons=tuple(tested))
+
+    return replace(c, metrics=tuple(map(one, c.metrics)))
+
+
+def test_the_first_sentences_state_what_the_correction_for_many_metrics_takes_back(comparison: Any) -> None:
+    slower = {"eevdf": {"factor": {"probe.latency.p99": 1.3, "probe.latency.p50": 1.3}}}
+    c = comparison(behaviour=slower, seeds=list(range(1, 15)))
+    tested = len([j for _, j in c.judgements() if j.p_holm is not None])
+    assert "Holm" not in sentences(c)[0]
+    of = f"for all {tested} metrics together (Holm)"
+    one = _adjusted(c, {"probe.latency.p99": 0.06})
+    assert f"Not certain {of}: probe.latency.p99." in sentences(one)[0]
+    assert any("not certain at 5%" in line and "probe.latency.p99" in line for line in notes.holm(one))
+    every = {m.metric.name: 1.0 for m in c.metrics}
+    assert f"No change is certain {of}." in sentences(_adjusted(c, every))[0]
+    few = comparison(behaviour=slower, seeds=list(range(1, 7)))
+    assert "No change is certain" in sentences(few)[0]
+    assert re.search(r"that needs at least \d+ seeds\.", sentences(few)[0])
 
 
 def test_the_correction_for_many_metrics_counts_changes_and_metrics(comparison: Any) -> None:
@@ -268,6 +297,20 @@ def test_the_correction_for_many_metrics_counts_changes_and_metrics(comparison: 
     assert notes.holm(c) == [
         f"all {len(found)} changes reported remain certain after correction for {len(tested)} metrics (Holm)"
     ]
+
+
+@pytest.mark.parametrize("in_debian", [True, False, None])
+def test_the_suggested_command_can_run(comparison: Any, in_debian: bool | None) -> None:
+    known = {} if in_debian is None else {"in_debian": in_debian, "release": "6.1.192"}
+    variants = [{"name": name, "kernel": "6.1", "summary": "", "changes": {}, **known} for name in ("cfs", "eevdf")]
+    c = comparison(behaviour={"eevdf": {"factor": {"probe.latency.p99": 1.3}}}, variants=variants)
+    lines = notes.models(c)
+    assert any(line.endswith("--arm vm") and line.startswith("  schedlab compare") for line in lines) == (
+        in_debian is not False
+    )
+    assert any(line.startswith("--arm vm cannot confirm this: Debian has no image of 6.1 ") for line in lines) == (
+        in_debian is False
+    )
 
 
 def test_notes_on_ranks_stand_only_where_ranks_are_shown(comparison: Any) -> None:

@@ -171,7 +171,8 @@ impl Merger {
     /// Accounts the CPU time of the running task, if it is foreign.
     fn account(&mut self, cpu: u32, now: Nanos) {
         let Some((pid, since)) = self.running.get(&cpu).copied() else { return };
-        let (from, to) = (self.begin + self.warmup, self.begin + self.end);
+        // A run may end before its warm-up does; then nothing is measured.
+        let (from, to) = (self.begin + self.warmup.min(self.end), self.begin + self.end);
         let time = now.clamp(from, to).saturating_sub(since.clamp(from, to));
         if pid != 0 && !self.is_ours(pid) && self.cpus.contains_key(&cpu) {
             *self.foreign.entry(pid).or_default() += time;
@@ -257,6 +258,20 @@ mod tests {
         let mut metrics = Metrics::new(Plan { nr_cpus: 2, ..Plan::default() });
         events.iter().for_each(|event| metrics.event(event));
         metrics.finish(100)
+    }
+
+    #[test]
+    fn a_run_that_ends_before_its_warmup_measures_no_foreign_time() {
+        let mut merger = Merger::new(1000, 200, 100, &[4], [OURS].into_iter());
+        let events = [
+            switch(1000, 4, 0, TaskState::Running, THEIRS),
+            switch(1050, 4, THEIRS, TaskState::Sleeping, OURS),
+            switch(1090, 4, OURS, TaskState::Sleeping, THEIRS),
+        ];
+        events.iter().for_each(|event| merger.add(event, "a", "b"));
+        let merged = merger.finish();
+        assert!(merged.foreign.is_empty(), "{:?}", merged.foreign);
+        assert_eq!((merged.switches, merged.foreign_switches, merged.displaced), (3, 0, 0));
     }
 
     #[test]

@@ -44,6 +44,10 @@ impl Scenario {
         if let (Json::Object(shown), false) = (&mut shown, self.overrides.is_empty()) {
             shown.insert("overrides".into(), self.overrides.clone().into());
         }
+        let inactive = self.inactive();
+        if let (Json::Object(shown), false) = (&mut shown, inactive.is_empty()) {
+            shown.insert("inactive".into(), inactive.into());
+        }
         shown
     }
 
@@ -73,6 +77,8 @@ fn variant(variant: &Variant) -> Json {
         "name": variant.name,
         "kernel": variant.kernel.version.name,
         "summary": variant.kernel.version.summary,
+        "release": variant.kernel.version.release.to_string(),
+        "in_debian": variant.kernel.version.in_debian,
         "changes": variant.changes,
         "settings": variant.settings,
         "not_simulated": variant.not_simulated.as_deref().map(|error| json!({

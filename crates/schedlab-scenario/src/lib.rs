@@ -35,6 +35,7 @@ mod fits;
 mod guest;
 mod hotplug;
 mod identity;
+mod inactive;
 mod kernel_sections;
 mod kernel_settings;
 mod keys;

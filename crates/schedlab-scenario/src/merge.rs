@@ -19,12 +19,34 @@ const NAMED: [&str; 5] = ["workload", "variant", "guest", "cgroup", "metric"];
 /// Merges the overrides into a document, in their order.
 pub(crate) fn apply<'a>(document: &mut DeTable<'a>, sets: &'a [Set], text: &Text<'a>) -> Result<()> {
     for (set, start) in sets.iter().zip(text.starts()) {
-        let words = set.words()?;
+        let words = with_dots(document, set.words()?);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let merge = Merge { set, start, value: set.parsed(start)? };
         merge.root(document, &words)?;
     }
     Ok(())
+}
+
+/// The words, those that make up the name of a table as one word: a name with a dot need not be quoted.
+fn with_dots(document: &DeTable, words: Vec<String>) -> Vec<String> {
+    const MOST: usize = 8;
+    let kind = words.first().filter(|kind| NAMED.contains(&kind.as_str()));
+    let mut known = kind.map_or_else(Vec::new, |kind| names(document, kind));
+    // Other keys name workloads too: tasks.WORKLOAD.nice.
+    known.extend(names(document, "workload"));
+    known.retain(|name| name.contains('.'));
+    if known.is_empty() {
+        return words;
+    }
+    let (mut found, mut rest) = (Vec::new(), &words[..]);
+    while !rest.is_empty() {
+        let lengths = (2..=rest.len().min(MOST)).rev();
+        let length = lengths.map(|length| (length, rest[..length].join("."))).find(|(_, name)| known.contains(name));
+        let (length, name) = length.unwrap_or_else(|| (1, rest[0].clone()));
+        found.push(name);
+        rest = &rest[length..];
+    }
+    found
 }
 
 struct Merge<'a> {

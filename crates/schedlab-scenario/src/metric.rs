@@ -77,7 +77,7 @@ fn declared(
     guests: &[&str],
 ) -> Result<Metric> {
     let name = of.string("a metric such as \"probe.latency\"")?;
-    let (owner, short) = name.split_once('.').unwrap_or((name, ""));
+    let (owner, short) = owner_of(name, workloads);
     let mut base = if owner == "sched" {
         let known = sched_metrics().iter().find(|metric| metric.name == name);
         of_sched(known.ok_or_else(|| unknown(of, name, workloads, groups))?, None)
@@ -115,6 +115,20 @@ fn declared(
     base.bound = bound(table)?;
     base.declared = true;
     Ok(base)
+}
+
+/// The workload, guest or `sched` that a metric is of, and its name there. The name of a workload may contain dots.
+fn owner_of<'a>(name: &'a str, workloads: &[Workload]) -> (&'a str, &'a str) {
+    let found = workloads.iter().filter_map(|workload| within(name, workload)).min_by_key(|short| short.len());
+    match found {
+        Some(short) => (&name[..name.len() - short.len() - 1], short),
+        None => name.split_once('.').unwrap_or((name, "")),
+    }
+}
+
+/// The name of a metric in a workload, if it is one of it.
+fn within<'a>(name: &'a str, workload: &Workload) -> Option<&'a str> {
+    name.strip_prefix(workload.name.as_str())?.strip_prefix('.')
 }
 
 /// `at-least` and `at-most`.
@@ -176,9 +190,7 @@ fn own_queueing(table: &Table, decl: &mut MetricDecl) -> Result<()> {
 
 fn is_sampled(of: &str, workloads: &[Workload]) -> bool {
     let of_workload = workloads.iter().any(|workload| {
-        workload.metrics.iter().any(|decl| {
-            decl.kind.is_sampled() && of.split_once('.') == Some((workload.name.as_str(), decl.name.as_str()))
-        })
+        workload.metrics.iter().any(|decl| decl.kind.is_sampled() && within(of, workload) == Some(decl.name.as_str()))
     });
     // In a guest the name of the guest comes first.
     let of_sched = of.find("sched.").map_or(of, |start| &of[start..]);

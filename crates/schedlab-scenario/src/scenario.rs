@@ -16,6 +16,7 @@ use crate::overrides::{wrong, Overrides, Seeds, LONGEST_RUN, MOST_SEEDS};
 use crate::set::Set;
 use crate::source::{read, FileText};
 use crate::text::Text;
+use crate::units::show_duration;
 use crate::value::{Table, Value};
 use crate::workload::Program;
 use crate::{arm, cgroup, fits, guest, machine, merge, variant, workload, write};
@@ -403,7 +404,9 @@ fn times(root: &Table) -> Result<(Nanos, Nanos)> {
     let warmup = warm.as_ref().map(|value| value.duration(0..=LONGEST_RUN)).transpose()?.unwrap_or(0);
     match own.filter(Value::is_set).or(warm) {
         Some(value) if warmup >= duration => {
-            Err(value.error("the warm-up is not shorter than the run").expected("a warmup shorter than duration"))
+            let [warmup, duration] = [warmup, duration].map(show_duration);
+            let message = format!("the warm-up of {warmup} is not shorter than the run of {duration}");
+            Err(value.error(message).expected("a warmup shorter than duration"))
         }
         _ => Ok((duration, warmup)),
     }

@@ -14,14 +14,14 @@ use crate::error::{Result, ScenarioError};
 /// | `duration`, `machine`, `arm.vm.memory` | a key of the scenario, at any depth |
 /// | `machine.topology.cores-per-llc` | a key of the machine; a preset becomes the base of an inline machine |
 /// | `workload.NAME.KEY`, likewise `guest`, `cgroup`, `variant` | a key of the table of that name |
-/// | `metric.OF.KEY` | a key of every metric `OF`, which is quoted if it has a dot |
+/// | `metric.OF.KEY` | a key of every metric `OF` |
 /// | `workload.KEY`, likewise `guest`, `cgroup`, `metric` | the same, if there is only one table |
 /// | `variant.KEY`, or `KEY` alone: `knobs.base_slice` | a key of every variant |
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Set {
     /// The name in messages: `--set KEY=VALUE` or `command line`.
     pub shown: String,
-    /// The key: words separated by dots, quoted where they contain one.
+    /// The key: words separated by dots, quoted where they contain one and are not the name of a table.
     pub key: String,
     /// A value in TOML; a text that is not TOML, such as `3ms`, stands for itself.
     pub value: String,

@@ -137,7 +137,7 @@ fn overrides_have_precedence_and_are_validated() {
     let bad = [
         (
             r#"{"duration": "1s"}"#,
-            "command line: duration: the warm-up is not shorter than the run; expected a warmup shorter than duration",
+            "command line: duration: the warm-up of 1s is not shorter than the run of 1s; expected a warmup shorter than duration",
         ),
         (
             r#"{"duration": "1ns"}"#,

@@ -191,6 +191,8 @@ fn the_description_has_all_keys() {
         "name": "tuned",
         "kernel": "6.12.0",
         "summary": described["variants"][1]["summary"],
+        "release": "6.12",
+        "in_debian": false,
         "changes": {
             "features": { "PLACE_LAG": true, "RUN_TO_PARITY": false },
             "knobs": { "base_slice_ns": "3ms", "nr_migrate": 8 },
@@ -360,5 +362,45 @@ kernel = "6.1"
     for policy in ["fifo:10", "rr:10"] {
         let error = spec(policy).unwrap_err().to_string();
         assert!(error.contains("priority inheritance, which is not simulated"), "{error}");
+    }
+}
+
+#[test]
+fn settings_without_an_effect_on_the_machine_are_named() {
+    let caches = "l2 = { size = \"1MiB\", read = \"20ns\" }, llc = { size = \"8MiB\", read = \"60ns\" }, \
+                  memory = { read = \"150ns\" }, front-end = { size = \"128KiB\", warm = \"48ns\", cold = \"105ns\" }";
+    let cold = format!("{{ base = \"laptop-8\", caches = {{ {caches} }} }}");
+    let off = "{ base = \"laptop-8\", physics = { warmth = false } }";
+    let no_front_end = "`code` of a, b has no effect: machine laptop-8 states no `front-end` in [caches]";
+    let cases: [(&str, &str, &str, &[&str]); 6] = [
+        ("\"laptop-8\"", "", "", &[]),
+        ("\"laptop-8\"", "code = \"64KiB\"", "", &[no_front_end]),
+        (&cold, "code = \"64KiB\"\nworking-set = \"64KiB\"", "", &[]),
+        (
+            off,
+            "working-set = \"64KiB\"",
+            "",
+            &["`working-set` of a, b has no effect: `warmth` is off on machine inline"],
+        ),
+        (&cold, "code = \"64KiB\"", "physics = { warmth = false }", &["`code` of a, b has no effect: `warmth` is off"]),
+        (
+            off,
+            "code = \"64KiB\"",
+            "physics = { warmth = true }",
+            &["`code` of a, b has no effect: machine inline states"],
+        ),
+    ];
+    for (machine, own, variant, want) in cases {
+        let workload = |name: &str| format!("[[workload]]\nname = \"{name}\"\nuse = \"schbench-1.0\"\n{own}\n");
+        let text = format!(
+            "machine = {machine}\n{}{}[[variant]]\nname = \"v\"\nkernel = \"6.12.0\"\n{variant}\n",
+            workload("a"),
+            workload("b"),
+        );
+        let described = Scenario::parse(&text, "s.toml", None).unwrap().describe();
+        let lines: Vec<&str> =
+            described["inactive"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        assert_eq!(lines.len(), want.len(), "{text}{lines:?}");
+        lines.iter().zip(want).for_each(|(line, want)| assert!(line.starts_with(want), "{line}: {want}"));
     }
 }

@@ -78,6 +78,7 @@ fn each_key_overrides_what_it_names() {
         ("cgroup.weight=300", "/cgroups/~1front~1end/weight", json!(300)),
         ("metric.margin=5%", "/metrics/0/margin_pct", json!(5.0)),
         ("metric.\"hackbench.time\".margin=5%", "/metrics/0/margin_pct", json!(5.0)),
+        ("metric.hackbench.time.margin=5%", "/metrics/0/margin_pct", json!(5.0)),
         ("arm.host.order=blocks", "/arms/host/order", json!("blocks")),
     ];
     let mut wrong = Vec::new();
@@ -90,6 +91,32 @@ fn each_key_overrides_what_it_names() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A benchmark with a dot in its name, and a workload whose name begins like it.
+#[test]
+fn names_with_dots_need_no_quotes() {
+    let file = FILE
+        .replace(
+            "use = \"hackbench\"\ngroups = 2",
+            "use = \"schbench-1.0\"\nthreads = 2\n\n[[workload]]\nname = \"schbench-1\"\nuse = \"hog\"",
+        )
+        .replace("of = \"hackbench.time\"", "of = \"schbench-1.0.wakeup_latency\"\nstat = \"p99\"");
+    let cases = [
+        ("workload.schbench-1.0.threads=5", "/workloads/0/options/threads", json!(5)),
+        ("workload.\"schbench-1.0\".threads=5", "/workloads/0/options/threads", json!(5)),
+        ("workload.schbench-1.nice=5", "/workloads/1/attributes/nice", json!(5)),
+        ("tasks.schbench-1.0.nice=5", "/variants/1/changes/tasks", json!({"schbench-1.0": {"nice": 5}})),
+        ("variant.cfs.tasks.schbench-1.nice=5", "/variants/0/changes/tasks", json!({"schbench-1": {"nice": 5}})),
+        ("metric.schbench-1.0.wakeup_latency.margin=5%", "/metrics/0/margin_pct", json!(5.0)),
+        ("metric.\"schbench-1.0.wakeup_latency\".margin=5%", "/metrics/0/margin_pct", json!(5.0)),
+    ];
+    for (set, path, want) in cases {
+        let scenario = Scenario::parse(&file, "s.toml", Some(&json!({ "set": [set] }).to_string()));
+        let shown = scenario.unwrap_or_else(|error| panic!("{set}: {error}; {:?}", error.hint)).describe();
+        assert_eq!(part(&shown, path), want, "{set}");
+        assert_eq!(shown["metrics"][0]["name"], "schbench-1.0.wakeup_latency.p99");
+    }
 }
 
 #[test]
@@ -172,7 +199,7 @@ fn an_invalid_override_is_named_with_the_nearest_name() {
         ("a..b=3", "--set a..b=3: a..b: not a key; expected words separated by dots, such as knobs.base_slice", ""),
         (
             "duration=1s",
-            "--set duration=1s: duration: the warm-up is not shorter than the run; expected a warmup shorter than duration",
+            "--set duration=1s: duration: the warm-up of 1s is not shorter than the run of 1s; expected a warmup shorter than duration",
             "",
         ),
     ];

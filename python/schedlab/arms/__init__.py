@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from schedlab import spelling
 from schedlab.errors import InputError
 
 if TYPE_CHECKING:
@@ -28,4 +29,4 @@ def arm_of(name: str, engine: Engine, tell: Callable[[str], None] = lambda _: No
         from schedlab.arms.vm import VmArm
 
         return VmArm(engine, tell)
-    raise InputError(f"there is no arm `{name}`", hint="the arms are sim, host and vm")
+    raise InputError(f"there is no arm `{name}`", hint=spelling.hint(name, ("sim", "host", "vm"), "the arms are"))

@@ -117,6 +117,13 @@ def _hz(header: str) -> int:
     return int(found[1]) if found else 250
 
 
+def summary(measured: Measured) -> str:
+    """How many costs were measured, and how many the file leaves to the base preset."""
+    count = len(measured.absent)
+    rest = f"; {count} not measured, as in machines/{BASE}.toml (the file lists them with the reason)" if count else ""
+    return f"{len(measured.costs)} costs of {measured.where}{rest}"
+
+
 def preset(measured: Measured, day: date) -> str:
     """The machine file."""
     lines = [

@@ -93,7 +93,7 @@ class HostArm:
             words = agent.arguments(scenario, scenario.file, variant, seed, str(out), trace)
             before, began = noise.Sample.now(self._root), time.monotonic()
             limit = scenario.arms["host"]["time_limit_s"]
-            done = process.run([str(self._program), *words], limit_s=limit, cancel=cancel)
+            done = process.run([str(self._program), *words], limit_s=limit, cancel=cancel, scratch=folder)
             wall = time.monotonic() - began
             noise_found = noise.between(before, noise.Sample.now(self._root), done.cpu_s)
             if done.code != 0:

@@ -92,8 +92,10 @@ def machine(runs: Mapping[str, Sequence[Run]]) -> str | None:
 
 
 def remarks(scenario: Scenario, runs: Mapping[str, Sequence[Run]], limits: Limits) -> list[str]:
-    """Remarks on real runs: unintended differences between the variants, what ran the benchmarks, the noise, and why
-    values are missing."""
+    """Remarks on simulated runs: settings without an effect. On real runs: unintended differences between the variants,
+    what ran the benchmarks, the noise, and why values are missing."""
+    if not any(place(run) for of in runs.values() for run in of):
+        return list(scenario.inactive)
     states = {variant: [place(run).get("state", {}) for run in of] for variant, of in runs.items()}
     lines = [f"differs: {line}" for line in state.difference_lines(state.differences(states))]
     drivers = dict.fromkeys(

@@ -30,8 +30,19 @@ class Done:
     """CPU time of it and of all its children that it waited for."""
 
 
-def run(command: Sequence[str], *, limit_s: float, cancel: Cancel | None = None, cwd: str | None = None) -> Done:
-    """Wait for the program. If it is cancelled or exceeds the limit, its process group is terminated."""
+def run(
+    command: Sequence[str],
+    *,
+    limit_s: float,
+    cancel: Cancel | None = None,
+    cwd: str | None = None,
+    scratch: str | None = None,
+) -> Done:
+    """Wait for the program. If it is cancelled or exceeds the limit, its process group is terminated.
+
+    `scratch` is the directory of its temporary files: the caller removes it, however the program ends.
+    """
+    own = {"TMPDIR": scratch} if scratch else {}
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         try:
             process = subprocess.Popen(
@@ -42,7 +53,7 @@ def run(command: Sequence[str], *, limit_s: float, cancel: Cancel | None = None,
                 cwd=cwd,
                 start_new_session=True,
                 preexec_fn=die_with_parent(),
-                env={**os.environ, "LC_ALL": "C"},
+                env={**os.environ, **own, "LC_ALL": "C"},
             )
         except OSError as e:
             raise ArmError(f"cannot start {command[0]}: {reason(e)}") from None

@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from schedlab import files
-from schedlab.arms import accelerator, agent, guest, images, topology
+from schedlab.arms import accelerator, agent, feasible, guest, images, topology
 from schedlab.arms.arm import Flag, Place, check_real, is_cancelled
 from schedlab.arms.order import to_and_fro
 from schedlab.engine import Cancel, Engine
 from schedlab.errors import ArmError, OutputError, reason
 from schedlab.guests.digests import digest
-from schedlab.guests.emulation import COUNTED, EMULATED
+from schedlab.guests.emulation import COUNTED, EMULATED, VIRTUAL
 from schedlab.guests.kernels import Kernel
 from schedlab.guests.qemu import Machine, boot, version
 from schedlab.outcome import Run
@@ -61,6 +61,8 @@ class VmArm:
                 self._rows |= {key: said} if said else {}
         first = next(iter(self._kernels.values()))
         self._accel = accelerator.choose(first.image, options["repeatable"], self._tell)
+        if self._accel != VIRTUAL:
+            feasible.check_threads(scenario)
         self._base = guest.base(agent.programs(scenario) if scenario.arms["driver"] != "agent" else [])
         self._tools = {"qemu": version(), "agent_sha256": digest(agent.find())}
         topology.smp(scenario.machine.topology, scenario.machine.cpus)

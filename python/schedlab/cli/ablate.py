@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from schedlab import api
+from schedlab import api, spelling
 from schedlab.cli.console import Console, write_file
 from schedlab.cli.explain import pair
 from schedlab.cli.parser import Options
@@ -63,8 +63,4 @@ def _metric(scenario: Scenario, name: str | None) -> Metric:
     for metric in scenario.metrics:
         if metric.name == name:
             return metric
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, known, 1)
-    hint = f"did you mean `{near[0]}`?" if near else f"the metrics are: {', '.join(known)}"
-    raise InputError(f"the scenario has no metric `{name}`", hint=hint)
+    raise InputError(f"the scenario has no metric `{name}`", hint=spelling.hint(name, known, "the metrics are"))

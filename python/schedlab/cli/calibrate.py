@@ -32,7 +32,7 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
             f"{measured.foreign_pct:.0f}% of the CPU time was foreign or stolen, which affects the upper quantiles"
         )
     text = calibrate.preset(measured, datetime.now(UTC).date())
-    if _written(options, console, text, f"{len(measured.costs)} costs of {measured.where}"):
+    if _written(options, console, text, calibrate.summary(measured)):
         console.say(f"`schedlab run SCENARIO --machine {options.out}` uses it")
     return 0
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from schedlab import api, documents
+from schedlab import api, documents, spelling
 from schedlab.cli.console import Console, write_file
 from schedlab.cli.parser import Options
 from schedlab.engine import Engine
@@ -52,6 +51,4 @@ def _named(name: str, kind: str, rows: Sequence[Mapping[str, Any]]) -> dict[str,
         if name in (row["id"], str(row["id"]).removesuffix("_ns") if kind == "knobs" else None):
             return dict(row)
     known = [str(row["id"]) for row in rows]
-    near = get_close_matches(name, known, 1)
-    hint = f"did you mean `{near[0]}`?" if near else f"there are: {', '.join(known)}"
-    raise InputError(f"there is no {kind[:-1]} `{name}`", hint=hint)
+    raise InputError(f"there is no {kind[:-1]} `{name}`", hint=spelling.hint(name, known, "there are:"))

@@ -178,7 +178,7 @@ class Parser(argparse.ArgumentParser):
         raise SystemExit(2)
 
     def _near(self, message: str) -> str | None:
-        from difflib import get_close_matches
+        from schedlab.spelling import nearest
 
         wrong, known = list[str](), list[str]()
         if "unrecognized arguments: " in message:
@@ -187,7 +187,7 @@ class Parser(argparse.ArgumentParser):
         if "invalid choice: " in message:
             wrong = [message.partition("invalid choice: ")[2].split("'")[1]]
             known = [str(c) for action in self._actions for c in action.choices or ()]
-        return next((m for w in wrong for m in get_close_matches(w.partition("=")[0], known, 1)), None)
+        return next((near for word in wrong if (near := nearest(word.partition("=")[0], known))), None)
 
 
 def build_parser(command: str = "") -> Parser:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from pathlib import Path
 
+from schedlab import spelling
 from schedlab.errors import InputError
 
 FOLDER = Path(__file__).parent
@@ -19,9 +19,7 @@ def text(family: str) -> str:
     """The scenario of a family; InputError with the nearest name if there is none."""
     known = families()
     if family not in known:
-        near = get_close_matches(family, known, 1)
-        hint = f"did you mean `{near[0]}`?" if near else f"the families are {', '.join(known)}"
-        raise InputError(f"there is no family `{family}`", hint=hint)
+        raise InputError(f"there is no family `{family}`", hint=spelling.hint(family, known, "the families are"))
     return (FOLDER / f"{family}.toml").read_text(encoding="utf-8")
 
 

@@ -90,11 +90,22 @@ def text(x: Ablation) -> str:
         rest_note = [_filled("in brackets: a part of the bundle above that only one of the two has, flipped there")]
     else:
         rest_note = []
+    if any(p.effect for p in x.parts if not p.inert):
+        rest_note.append(_filled(_mean(x)))
     rest_note += [_filled(f"{p.name}: {p.a} in {x.a}, {p.b} in {x.b}") for p in x.parts if not p.inert]
     inert = [p.name for p in x.parts if p.inert]
     tail = [*rest_note, *([_filled(f"without any effect here: {', '.join(inert)}")] if inert else [])]
     tail += [f"failed: {words}" for words in x.failures[:3]]
     return "\n".join([*map(_filled, head), "", *lines, *([""] if tail else []), *tail])
+
+
+def _mean(x: Ablation) -> str:
+    """What the column is: an estimate of its own, so no mean of the two numbers beside it."""
+    scale = "geometric mean" if x.percent else "mean"
+    return (
+        f"mean of both: estimated from the {scale} of the two effects in each seed (pseudo-median, Hodges-Lehmann), so "
+        "not the mean of the two columns before it"
+    )
 
 
 def _filled(words: str) -> str:

@@ -16,7 +16,7 @@ Difference = Mapping[str, Any]
 def text(found: Mapping[str, Any]) -> str:
     """A head line, then a block for every change."""
     blocks = [_block(d) for d in found["differences"]]
-    return "\n\n".join([_head(found), *blocks, *_counterparts(found)])
+    return "\n\n".join([_head(found), *_direction(found), *blocks, *_counterparts(found)])
 
 
 def markdown(found: Mapping[str, Any]) -> str:
@@ -25,13 +25,22 @@ def markdown(found: Mapping[str, Any]) -> str:
     others = [_item(d) for d in found["differences"] if not d["first"]]
     sections = [("What most workloads meet", first), ("Everything else", others)]
     parts = [f"## {title}\n\n" + "\n".join(items) for title, items in sections if items]
-    return "\n\n".join([f"{_head(found)}.", *parts, *_counterparts(found)]) + "\n"
+    return "\n\n".join([f"{_head(found)}.", *_direction(found), *parts, *_counterparts(found)]) + "\n"
 
 
 def _head(found: Mapping[str, Any]) -> str:
     counts = Counter(d["kind"] for d in found["differences"])
     named = [f"{n} {kind}{'s' if n > 1 else ''}" for kind, n in counts.items()]
     return f"{found['a']['id']} to {found['b']['id']}: {', '.join(named) or 'nothing changed that is modelled'}"
+
+
+def _direction(found: Mapping[str, Any]) -> list[str]:
+    """How to read the sentences if the list goes back to an earlier row."""
+    if not found["backwards"] or not found["differences"]:
+        return []
+    early, late = found["b"]["id"], found["a"]["id"]
+    words = f"{early} is the earlier row: the values go back to it, but the sentences describe the step to {late}."
+    return ["\n".join(_filled(words, ""))]
 
 
 def _counterparts(found: Mapping[str, Any]) -> list[str]:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from schedlab.judge import ALPHA
 from schedlab.render.cells import change, plural
 from schedlab.render.grid import size
+from schedlab.render.together import fewest, together
 from schedlab.robust import RANGE, Robustness
-from schedlab.statistics import median, smallest_n
+from schedlab.statistics import median
 from schedlab.statistics.tails import FEWEST_BEYOND
 from schedlab.verdicts import DETERMINISTIC
 
@@ -91,33 +92,24 @@ def holm(comparison: Comparison) -> list[str]:
     """For each pair, what the adjustment for many metrics leaves; nothing where fewer than two were tested."""
     lines = []
     for a, b in comparison.pairs:
-        tested = [(m.name, j) for m, j in comparison.judgements() if (j.a, j.b) == (a, b) and j.p_holm is not None]
-        found = [(name, j) for name, j in tested if j.p is not None and j.p <= ALPHA]
-        if len(tested) < 2 or not found:
+        found = together(comparison, a, b)
+        if found is None:
             continue
-        lost = [name for name, j in found if (j.p_holm or 0) > ALPHA]
         of = f" of {b}" if len(comparison.pairs) > 1 else ""
-        what = f"all {len(tested)} metrics{of} together (Holm)"
-        pairs = max(j.difference.pairs for _, j in tested)
-        if fewest := _fewest(pairs, len(tested)):
-            lines.append(
-                f"no change is certain at 5% for {what}: with {pairs} seeds none can be; at least {fewest} are needed"
-            )
-        elif not lost:
-            changes = f"all {len(found)} changes" if len(found) > 1 else "the one change"
-            verb = "remain" if len(found) > 1 else "remains"
-            lines.append(f"{changes} reported{of} {verb} certain after correction for {len(tested)} metrics (Holm)")
-        elif len(lost) == len(found):
+        what = f"all {found.tested} metrics{of} together (Holm)"
+        count = len(found.found)
+        if found.fewest:
+            why = f"with {found.seeds} seeds none can be; at least {found.fewest} are needed"
+            lines.append(f"no change is certain at 5% for {what}: {why}")
+        elif not found.lost:
+            changes = f"all {count} changes" if count > 1 else "the one change"
+            verb = "remain" if count > 1 else "remains"
+            lines.append(f"{changes} reported{of} {verb} certain after correction for {found.tested} metrics (Holm)")
+        elif len(found.lost) == count:
             lines.append(f"no change is certain at 5% for {what}")
         else:
-            lines.append(f"not certain at 5% for {what}: {', '.join(lost)}")
+            lines.append(f"not certain at 5% for {what}: {', '.join(found.lost)}")
     return lines
-
-
-def _fewest(seeds: int, tests: int) -> int:
-    """The fewest seeds with which one of so many tests can be certain after Holm; 0 if these are enough."""
-    fewest = smallest_n(ALPHA / tests)
-    return fewest if seeds < fewest else 0
 
 
 def models(comparison: Comparison) -> list[str]:
@@ -142,8 +134,13 @@ def models(comparison: Comparison) -> list[str]:
             lines.append(f"smaller than the {what}: {', '.join(small)}")
     changed = any(j.effect != "none" for m in known for j in m.comparisons)
     if changed and (missing or within) and comparison.scenario.file:
-        lines.append("to confirm on real kernels, if each has an image (see doctor):")
-        lines.append(f"  {on_real_kernels(comparison)}")
+        from schedlab.arms import feasible
+
+        why = feasible.why_not(comparison.scenario)
+        if why is None:
+            lines += ["to confirm on real kernels:", f"  {on_real_kernels(comparison)}"]
+        else:
+            lines.append(f"--arm vm cannot confirm this: {why}")
     return lines
 
 
@@ -234,8 +231,8 @@ def ties(comparison: Comparison) -> list[str]:
     lines = [head, *(f"cannot be distinguished: {line}" for line in lines)]
     lines += _alone(comparison)
     seeds = len(comparison.seeds)
-    if pairs and (fewest := _fewest(seeds, tests)):
-        lines.append(f"with {seeds} seeds no pair of {tests} can be distinguished; at least {fewest} seeds are needed")
+    if pairs and (least := fewest(seeds, tests)):
+        lines.append(f"with {seeds} seeds no pair of {tests} can be distinguished; at least {least} seeds are needed")
     return lines
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from schedlab.render.cells import enumeration, interval, plural
 from schedlab.render.grid import percent, size
+from schedlab.render.together import together
 from schedlab.statistics import SMALLEST_N
 from schedlab.verdicts import DETERMINISTIC
 
@@ -41,11 +42,12 @@ def _pair(comparison: Comparison, a: str, b: str) -> str:
     if head is None:
         return f"{b} and {a} have no metric in common."
     others = [(m, j) for m in comparison.metrics for j in m.comparisons if (j.a, j.b) == (a, b) and j is not head[1]]
-    few = _too_few([head[1], *(j for _, j in others)])
     parts = [
         comparison.same.get((a, b), ""),
         _headline(comparison, *head),
-        few or _elsewhere(b, head[1], others),
+        _elsewhere(b, head[1], others),
+        _too_few([head[1], *(j for _, j in others)]),
+        _together(comparison, a, b),
         _model(comparison, *head),
     ]
     return " ".join(part for part in parts if part)
@@ -72,16 +74,41 @@ def _headline(comparison: Comparison, m: MetricComparison, j: Judgement) -> str:
 
 
 def _too_few(judgements: Sequence[Judgement]) -> str:
-    """That no metric could be judged because there are too few seeds; empty if any was."""
-    seeds = max(j.difference.pairs for j in judgements)
-    if seeds >= SMALLEST_N or any(j.settled for j in judgements):
+    """How many metrics could not be judged because there are too few seeds; empty if all could be."""
+    open_ones = [j for j in judgements if not _could_be_judged(j)]
+    if not open_ones:
         return ""
-    return f"No metric could be judged: {plural(seeds, 'seed')}, at least {SMALLEST_N} are needed."
+    why = f"{plural(max(j.difference.pairs for j in open_ones), 'seed')}, at least {SMALLEST_N} are needed"
+    if len(open_ones) == len(judgements):
+        return f"No metric could be judged: {why}."
+    return f"{len(open_ones)} of {len(judgements)} metrics could not be judged: {why}."
+
+
+def _could_be_judged(j: Judgement) -> bool:
+    return j.settled or j.difference.pairs >= SMALLEST_N
+
+
+def _together(comparison: Comparison, a: str, b: str) -> str:
+    """The changes that are not certain when all metrics are tested together."""
+    found = together(comparison, a, b)
+    if found is None or not found.lost:
+        return ""
+    what = f"for all {found.tested} metrics together (Holm)"
+    if found.fewest:
+        return f"No change is certain {what}: that needs at least {found.fewest} seeds."
+    if len(found.lost) == len(found.found):
+        return f"No change is certain {what}."
+    more = len(found.lost) - NAMED
+    names = f"{', '.join(found.lost[:NAMED])} and {more} more" if more > 0 else enumeration(found.lost)
+    return f"Not certain {what}: {names}."
 
 
 def _elsewhere(b: str, head: Judgement, others: Sequence[Found]) -> str:
-    """In which other metrics `b` is better and worse: the price of the headline first."""
+    """In which other metrics `b` is better and worse, the price of the headline first."""
     better, worse = (_named([one for one in others if one[1].effect == effect]) for effect in ("better", "worse"))
+    if not better and not worse:
+        judged = all(_could_be_judged(j) for _, j in others)
+        return "No other metric that has a better direction changed." if judged else ""
     if head.effect == "better":
         return _both(b, "It costs elsewhere: ", "worse", worse, "also better", better)
     if head.effect == "worse":
@@ -91,8 +118,6 @@ def _elsewhere(b: str, head: Judgement, others: Sequence[Found]) -> str:
 
 def _both(b: str, begin: str, how: str, found: str, other: str, also: str) -> str:
     """How `b` differs in the metrics `found`, and in those that are `also` named."""
-    if not found and not also:
-        return "No other metric with a better direction changed."
     if not found:
         return f"{b} is {other} in {also}."
     return f"{begin}{b} is {how} in {found}{f'; it is {other} in {also}' if also else ''}."

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
+from schedlab import spelling
 from schedlab.errors import InputError, reason
 from schedlab.sweeping.axes import (
     NANOSECONDS,
@@ -276,10 +277,7 @@ class _Reader:
     def _known(self, d: Mapping[str, Any], known: Collection[str], where: str) -> None:
         for key in d:
             if key not in known:
-                from difflib import get_close_matches
-
-                near = get_close_matches(key, known, 1)
-                hint = f"did you mean `{near[0]}`?" if near else f"the keys are {', '.join(known)}"
+                hint = spelling.hint(key, known, "the keys are")
                 if not where and d.keys() & {"machine", "workload", "variant"}:
                     hint = f'this is a scenario; a sweep is a file of its own that names it: scenario = "{self._file}"'
                 raise InputError(f"unknown key `{where}{key}`", hint=hint, file=str(self._file), line=self._line(key))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from schedlab import spelling
 from schedlab.engine import Engine
 from schedlab.errors import InputError, SchedlabError
 from schedlab.overrides import engine_overrides
@@ -122,7 +123,7 @@ def metrics(plan: Plan) -> Sequence[str]:
     known = {m.name: m for scenario in plan.scenarios for m in scenario.metrics}
     for name in plan.sweep.metrics:
         if name not in known:
-            hint = f"the metrics are {', '.join(known)}"
+            hint = spelling.hint(name, known, "the metrics are")
             raise InputError(f"there is no metric `{name}`", file=plan.sweep.file, key="metrics", hint=hint)
     declared = [name for name, m in known.items() if m.declared]
     return plan.sweep.metrics or declared or list(known)[:3]

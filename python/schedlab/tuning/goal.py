@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 
+from schedlab import spelling
 from schedlab.errors import InputError
 from schedlab.judge import Judgement
 from schedlab.scenario import Metric, Scenario
@@ -78,8 +78,7 @@ def goal_of(scenario: Scenario, minimise: str | None, maximise: str | None, boun
     known = {m.name: m for m in scenario.metrics}
     for name in (goal.metric, *(b.metric for b in goal.bounds)):
         if name not in known:
-            near = get_close_matches(name, known, 1)
-            hint = f"did you mean `{near[0]}`?" if near else f"the metrics are {', '.join(known)}"
+            hint = spelling.hint(name, known, "the metrics are")
             raise InputError(f"there is no metric `{name}`", hint=hint, file=scenario.file)
     _check_direction(known[goal.metric], goal)
     return goal
