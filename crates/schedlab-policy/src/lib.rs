@@ -1,6 +1,6 @@
 //! The scheduling decisions of the kernel and nothing else. The caller passes the clock; no call fails.
 //!
-//! The simulator and the replay of real traces use one interface: [`Sched`], or [`fair::Fair`] alone.
+//! The simulator and the replay of real traces use one interface, [`Sched`].
 //!
 //! ```
 //! use std::sync::Arc;
@@ -66,8 +66,8 @@ pub use mechanism::{Kind, Mechanism};
 pub use preempt_model::PreemptModel;
 pub use run_times::{RunTime, RunTimes};
 pub use sched::{
-    Classes, Core, Counts, Moves, Pass, PassSituation, Placed, Placement, Recorded, Scans, Sched, Selection, Situation,
-    Stage, TaskAttr, Tested, WakeHistory, WakeKind,
+    Classes, Core, Counts, Follow, Moves, Pass, PassSituation, Placed, Placement, Recorded, Scans, Sched, Selection,
+    Situation, Stage, TaskAttr, Tested, WakeHistory, WakeKind,
 };
 pub use select::SelectRule;
 pub use version::catalogue::RuleView;

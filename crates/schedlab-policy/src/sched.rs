@@ -12,6 +12,7 @@ mod clock;
 mod core;
 mod cpu_util;
 mod dispatch;
+mod follow;
 mod hotplug;
 mod log;
 mod pick;
@@ -23,6 +24,7 @@ mod select;
 pub(crate) mod task;
 mod tick;
 pub(crate) mod types;
+mod verbs;
 mod wakeup;
 
 use std::ops::{Deref, DerefMut};
@@ -38,6 +40,7 @@ use crate::rt::Rt;
 use crate::{class_list, KernelConfig, Resched};
 
 pub use self::core::Core;
+pub use follow::Follow;
 pub use log::Recorded;
 pub use placement::{Placed, Placement, Situation, WakeHistory};
 pub use recorded_pass::{Pass, PassSituation};

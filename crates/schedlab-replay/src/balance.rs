@@ -57,7 +57,7 @@ impl Balances {
     /// Adopts the averages of a task that the next pass looks at, and compares its load.
     pub fn take_averages(&mut self, pid: Pid, src: CpuId, shown: &TaskAverages, model: &mut Model) {
         let Some(task) = model.task(pid) else { return };
-        let followed = model.fair.entity(task).avg.load_avg;
+        let followed = model.fair().entity(task).avg.load_avg;
         self.tally.task_loads.add(model.now(), shown.load_avg.abs_diff(followed) <= 2);
         model.take_task_averages(task, src, shown);
     }
@@ -88,10 +88,10 @@ impl Balances {
             kernel.set_marks(pass.this, level, pass.marks);
             model.tally.inputs.take(InputKind::GroupMarks);
         }
-        let answer = kernel.sched_balance_rq(&model.fair, &asked, &model.pids);
-        model.fair.set_llc_stats(&answer.llc_stats);
+        let answer = kernel.sched_balance_rq(&model.sched, &asked, &model.pids);
+        model.sched.follow().llc_stats(&answer.llc_stats);
         if let Some(src) = pass.src.filter(|_| pass.loads) {
-            model.fair.update_cfs_rq_h_load(src, pass.jiffies);
+            model.sched.follow().update_cfs_rq_h_load(src, pass.jiffies);
         }
         let theirs: Pulled = (pass.src, pass.moved.iter().collect());
         let ours: Pulled = (answer.src, answer.moved.iter().map(|task| model.pid(*task)).collect());
@@ -123,7 +123,7 @@ impl Balances {
                 model: in_words(&ours),
                 imbalance: answer.imbalance,
                 failed: pass.failed,
-                queues: (0..model.fair.config.nr_cpus as u32).map(|cpu| queue(CpuId(cpu), model)).collect(),
+                queues: (0..model.fair().config.nr_cpus as u32).map(|cpu| queue(CpuId(cpu), model)).collect(),
             });
         }
     }
@@ -145,20 +145,20 @@ fn in_words((src, tasks): &Pulled) -> String {
 
 /// The simple rule: one task of the CPU with most tasks, if it has two, the one that ran least recently.
 fn most_tasks(pass: &Pass, model: &Model) -> Pulled {
-    let others = (0..model.fair.config.nr_cpus as u32).map(CpuId).filter(|cpu| *cpu != pass.this);
-    let count = |cpu: &CpuId| (model.fair.rq(*cpu).h_nr_running, std::cmp::Reverse(*cpu));
-    let Some(src) = others.max_by_key(count).filter(|cpu| model.fair.rq(*cpu).h_nr_running > 1) else {
+    let others = (0..model.fair().config.nr_cpus as u32).map(CpuId).filter(|cpu| *cpu != pass.this);
+    let count = |cpu: &CpuId| (model.fair().rq(*cpu).h_nr_running, std::cmp::Reverse(*cpu));
+    let Some(src) = others.max_by_key(count).filter(|cpu| model.fair().rq(*cpu).h_nr_running > 1) else {
         return (None, BTreeSet::new());
     };
-    let waits = model.fair.cfs_tasks(src).find(|task| model.fair.curr(src) != Some(*task));
+    let waits = model.fair().cfs_tasks(src).find(|task| model.sched.curr(src) != Some(*task));
     (Some(src), waits.map(|task| model.pid(task)).into_iter().collect())
 }
 
 /// A CPU's tasks and averages.
 fn queue(cpu: CpuId, model: &Model) -> String {
-    let tasks: Vec<String> = model.fair.cfs_tasks(cpu).map(|task| model.pid(task).to_string()).collect();
-    let load = model.fair.cpu_load(cpu);
-    format!("cpu{}: {} (load {load}, util {})", cpu.0, tasks.join(" "), model.fair.cpu_util_cfs(cpu))
+    let tasks: Vec<String> = model.fair().cfs_tasks(cpu).map(|task| model.pid(task).to_string()).collect();
+    let load = model.fair().cpu_load(cpu);
+    format!("cpu{}: {} (load {load}, util {})", cpu.0, tasks.join(" "), model.fair().cpu_util_cfs(cpu))
 }
 
 fn kind_name(idle: CpuIdle) -> &'static str {

@@ -80,7 +80,7 @@ impl Asking {
         Answer::Why(Box::new(Why {
             tasks: BTreeMap::new(),
             groups: BTreeMap::new(),
-            kernel: model.fair.config.version.name,
+            kernel: model.fair().config.version.name,
             at_ns: self.question.at,
             cpu: cpu.0,
             pid,
@@ -190,18 +190,18 @@ fn state(queue: &QueueView, pid: Pid) -> TaskState {
 impl Model {
     /// The CPU a task of the fair class is on or was last on.
     fn cpu_of(&self, pid: Pid) -> Option<CpuId> {
-        self.task(pid).map(|id| self.fair.entity(id).cpu)
+        self.task(pid).map(|id| self.sched.cpu_of(id))
     }
 
     /// Without the model's clock, which is no time of the trace.
     fn queue_view(&self, cpu: CpuId) -> QueueView {
-        QueueView { accounted_ns: None, ..self.fair.view().queue_view(cpu, |id| self.pid(id)) }
+        QueueView { accounted_ns: None, ..self.fair().view().queue_view(cpu, |id| self.pid(id)) }
     }
 
     /// The row's decisions in the last operation.
     fn decisions_made(&self, time: Nanos) -> Vec<DecisionView> {
-        let decisions = self.fair.log().decisions.iter().flatten();
-        let version = self.fair.config.version;
+        let decisions = self.reasons.iter().map(|recorded| &recorded.decision);
+        let version = self.fair().config.version;
         let pid = |decision: &Decision| decision.task().map(|task| self.pid(task));
         let moves = |d: &Decision| matches!(d.verdict, Verdict::Place(..) | Verdict::Pull(..)) || d.is_refused_move();
         let fair = decisions.filter(|decision| !moves(decision));

@@ -460,8 +460,9 @@ mod tests {
     fn unexplained(ms: u64) -> (u64, u64) {
         let config = KernelConfig::new(Version::find("6.12.107").unwrap(), 1, 250);
         let machine = Machine::of(&Header::default(), 1);
+        let topology = Arc::new(machine.topology.clone());
         let placements = Placements::new(&config, machine, 0, 0, 0);
-        let model = Model::new(config, Tally::default(), Arc::new(InitialGroups::default()), false);
+        let model = Model::new(config, topology, Tally::default(), Arc::new(InitialGroups::default()), false);
         let mut row = Row::new(model, Tally::default(), placements, Balances::new(0, 0, 0));
         let (cpu, first) = (CpuId(0), Some(First::Unknown));
         let apply = |row: &mut Row, time, operation| row.apply(&Input { time, cpu, operation });

@@ -120,8 +120,7 @@ pub fn replay_rows(
             let machine = Machine::of(&header, config.nr_cpus);
             let topology = Arc::new(machine.topology.clone());
             let placements = Placements::new(&config, machine, window.start(), options.warm_up, options.disagreements);
-            let mut model = Model::new(config, Tally::default(), groups.clone(), window.shows_state());
-            model.set_topology(topology);
+            let model = Model::new(config, topology, Tally::default(), groups.clone(), window.shows_state());
             let balances = Balances::new(window.start(), options.warm_up, options.disagreements);
             (Row::new(model, tally, placements, balances), refused)
         })
@@ -172,14 +171,14 @@ fn finish(
     let recorded = kernel.as_deref().and_then(row_of).map(|row| row.name);
     let trace = TraceInfo {
         kernel,
-        cpus: row.model().fair.config.nr_cpus,
+        cpus: row.model().fair().config.nr_cpus,
         records,
         lost,
         span_ns,
         sessions: uses_autogroup(header),
         grouped: InitialGroups::of(header).len(),
     };
-    let version = row.model().fair.config.version;
+    let version = row.model().fair().config.version;
     let version = version.name;
     let (placements, mut balances) = (row.placements.report(), row.balances.report());
     let mut tally = row.tally;

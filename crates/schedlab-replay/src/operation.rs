@@ -39,7 +39,7 @@ pub enum Operation {
     SetTaskCpu { pid: Pid, from: CpuId, to: CpuId, charged: Nanos },
     /// `detach_task`.
     Detach { pid: Pid, from: CpuId, to: CpuId },
-    /// `enqueue_task` within `attach_task`, by this time. Only the charge that follows tells whether the enqueue made it.
+    /// `enqueue_task` within `attach_task`, by this time. Only the charge that follows shows whether the enqueue made it.
     EnqueueMoved { pid: Pid, cpu: CpuId },
     /// `attach_task`, with the preemption check.
     Attach { pid: Pid, cpu: CpuId, first: Option<First>, flag: Flag },

@@ -32,24 +32,19 @@ impl Report {
         warm_up_ns: Nanos,
         tally: Tally,
     ) -> Report {
-        let side = |pick: bool| if pick { "pick" } else { "preemption" };
-        let part = |name: String, pick: bool, count: &Count| Part { name, of: side(pick), score: Score::of(*count) };
+        let part = |name: String, pick: bool, count: &Count| Part {
+            name,
+            of: if pick { "pick" } else { "preemption" },
+            score: Score::of(*count),
+        };
         let kinds =
             tally.kinds.iter().map(|(kind, count)| part(kind.name().into(), *kind == DecisionKind::Pick, count));
         let cpus = tally.cpus.iter().map(|((cpu, pick), count)| part(format!("cpu{cpu}"), *pick, count));
         let nice = tally.nice.iter().map(|((range, pick), count)| part((*range).into(), *pick, count));
         let (picks, preemptions) = (tally.picks, tally.preemptions);
         let unexplained = tally.unexplained();
-        let field = |field| Score::of(tally.states.get(&field).copied().unwrap_or_default());
         let unjudged: u64 = tally.unjudged.values().sum();
         let all = picks.decisions + preemptions.decisions + unjudged;
-        let baselines = Baselines {
-            fifo: Score::of(tally.fifo),
-            lifo: Score::of(tally.lifo),
-            keep_running: Score::of(tally.keep),
-            lowest_pid: Score::of(tally.lowest_pid),
-            never_preempts: Score::of(tally.never_preempts),
-        };
         Report {
             trace,
             row,
@@ -67,26 +62,16 @@ impl Report {
             unexplained: Unexplained { picks: unexplained.0, preemptions: unexplained.1 },
             not_asked: tally.not_asked,
             in_warm_up: tally.warm_up,
-            baselines,
+            baselines: baselines(&tally),
             placements: PlacementReport::default(),
             balances: BalanceReport::default(),
             resched: ReschedReport::default(),
+            state: state(&tally),
             vruntime: VruntimeSteps {
                 compared: tally.steps.compared,
                 equal: tally.steps.equal,
                 absolute: tally.steps.absolute,
                 first: tally.steps.first,
-            },
-            state: StateScores {
-                events: Score::of(tally.shown),
-                vruntime: field(Field::Vruntime),
-                deadline: field(Field::Deadline),
-                lag: field(Field::Lag),
-                zero: field(Field::Zero),
-                sum: field(Field::Sum),
-                weight: field(Field::Weight),
-                count: field(Field::Count),
-                first: tally.state_misses,
             },
             tasks: TaskCounts {
                 seen: tally.tasks.seen,
@@ -100,6 +85,33 @@ impl Report {
             disagreements: tally.disagreements,
             explanation: None,
         }
+    }
+}
+
+/// What simple rules would agree with.
+fn baselines(tally: &Tally) -> Baselines {
+    Baselines {
+        fifo: Score::of(tally.fifo),
+        lifo: Score::of(tally.lifo),
+        keep_running: Score::of(tally.keep),
+        lowest_pid: Score::of(tally.lowest_pid),
+        never_preempts: Score::of(tally.never_preempts),
+    }
+}
+
+/// The state that probes show, by field.
+fn state(tally: &Tally) -> StateScores {
+    let field = |field| Score::of(tally.states.get(&field).copied().unwrap_or_default());
+    StateScores {
+        events: Score::of(tally.shown),
+        vruntime: field(Field::Vruntime),
+        deadline: field(Field::Deadline),
+        lag: field(Field::Lag),
+        zero: field(Field::Zero),
+        sum: field(Field::Sum),
+        weight: field(Field::Weight),
+        count: field(Field::Count),
+        first: tally.state_misses.clone(),
     }
 }
 

@@ -8,7 +8,7 @@
 
 use schedlab_model::CpuId;
 
-use super::sg_lb_stats::{GroupStats, GroupType};
+use super::sg_lb_stats::{GroupStats, GroupType, Watched};
 use super::{CpuIdle, Env, Migrate};
 use crate::asym::capacity_greater;
 use crate::fair::class::FairClass;
@@ -79,9 +79,9 @@ impl FairClass<'_> {
         let mut index = local_group;
         for nth in 0..count {
             let is_local = nth == 0;
-            let marks = (smt_balance && !is_local, pressed && !is_local, asym && !is_local);
+            let watched = if is_local { Watched::default() } else { Watched { smt_balance, pressed, misfits: asym } };
             let domain = self.core.domains.at(env.this, env.level);
-            let mut group = self.update_sg_lb_stats(&domain.groups[index], pct, marks, considers);
+            let mut group = self.update_sg_lb_stats(&domain.groups[index], pct, watched, considers);
             self.update_sg_llc_stats(env, index, &mut group);
             overutilized |= group.overutilized;
             misfits |= asym && group.misfit_load > 0;

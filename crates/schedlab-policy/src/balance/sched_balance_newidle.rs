@@ -88,7 +88,7 @@ impl FairClass<'_> {
             let (hz, since_boot) = (u64::from(self.fair.config.hz), self.rate_clock(now));
             let state = self.core.domains.state_mut(cpu, level);
             if self.core.rules.newidle_by_cost {
-                state.update_newidle_cost(took, (success, since_boot), jiffies, hz);
+                state.update_newidle_cost(took, success, since_boot, jiffies, hz);
             } else {
                 state.max_newidle_lb_cost = state.max_newidle_lb_cost.max(took);
             }
@@ -133,7 +133,8 @@ impl DomainState {
     fn update_newidle_cost(
         &mut self,
         took: Nanos,
-        (success, since_boot): (u32, Option<Nanos>),
+        success: u32,
+        since_boot: Option<Nanos>,
         jiffies: Jiffies,
         hz: Jiffies,
     ) {

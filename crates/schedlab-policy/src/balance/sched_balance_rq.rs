@@ -233,8 +233,8 @@ mod tests {
 
     /// A machine of (nodes, cores, threads) with these tasks queued: CPU, affinity; the first of a CPU runs. Tasks that may
     /// use no other CPU are threads of the kernel, or not.
-    fn with_tasks(row: &str, shape: (u32, u32, u32), tasks: &[(u32, &str)], kthread: bool) -> Sched {
-        let topology = Topology::regular(shape.0, 1, shape.1, shape.2, true).expect("a possible shape");
+    fn with_tasks(row: &str, shape: [u32; 3], tasks: &[(u32, &str)], kthread: bool) -> Sched {
+        let topology = Topology::regular(shape[0], 1, shape[1], shape[2], true).expect("a possible shape");
         let config = KernelConfig::new(Version::find(row).expect("a row"), topology.nr_cpus(), 250);
         let mut sched = Sched::new(config, Arc::new(topology));
         for (cpu, affinity) in tasks {
@@ -264,7 +264,7 @@ mod tests {
             ("no imbalance", vec![(0, "0"), lone], CpuIdle::Idle, true, 0, false, 6),
         ] {
             for row in ["5.10.262", "6.1.192", "6.12.107", "7.2.13"] {
-                let mut sched = with_tasks(row, (2, 3, 1), &tasks, false);
+                let mut sched = with_tasks(row, [2, 3, 1], &tasks, false);
                 let (this, mut moves) = (CpuId(2), Moves::default());
                 *sched.core.domains.parent_imbalance(this, 0).expect("a parent domain") = mark_before;
                 let mut fair = sched.fair.clone();
@@ -282,7 +282,7 @@ mod tests {
         for (row, others_wait, interval) in
             [("5.10.262", false, 16), ("5.10.262", true, 16), ("6.1.192", false, 16), ("6.1.192", true, 8)]
         {
-            let mut sched = with_tasks(row, (1, 2, 2), &[(0, "0"), (1, "1")], false);
+            let mut sched = with_tasks(row, [1, 2, 2], &[(0, "0"), (1, "1")], false);
             let (this, mut moves) = (CpuId(2), Moves::default());
             sched.core.domains.state_mut(this, 1).nr_balance_failed = 9;
             let mut fair = sched.fair.clone();
@@ -303,7 +303,7 @@ mod tests {
         for (row, kthread, mark) in
             [("5.2.1", true, true), ("5.10.262", true, false), ("6.1.192", true, false), ("6.1.192", false, true)]
         {
-            let mut sched = with_tasks(row, (2, 3, 1), &[(0, "0"); 3], kthread);
+            let mut sched = with_tasks(row, [2, 3, 1], &[(0, "0"); 3], kthread);
             let mut fair = sched.fair.clone();
             fair.with(&mut sched.core).sched_balance_rq(CpuId(2), 0, CpuIdle::Idle, 20 * MSEC, &mut Moves::default());
             let marked = sched.core.domains.parent_imbalance(CpuId(2), 0).map(|mark| *mark);

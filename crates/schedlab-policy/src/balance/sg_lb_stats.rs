@@ -57,7 +57,7 @@ impl GroupStats {
     }
 
     /// `group_classify`.
-    fn group_classify(&mut self, pct: u32, imbalance: bool, (smt_balance, may_overload): (bool, bool)) {
+    fn group_classify(&mut self, pct: u32, imbalance: bool, smt_balance: bool, may_overload: bool) {
         let (capacity, pct) = (self.capacity, u64::from(pct));
         let waiting = capacity * pct < self.runnable * 100;
         let used = self.util * pct;
@@ -77,6 +77,17 @@ impl GroupStats {
     }
 }
 
+/// What `update_sg_lb_stats` looks for in a group other than that of the balancing CPU.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Watched {
+    /// Two tasks on the threads of one core (`smt_balance`).
+    pub smt_balance: bool,
+    /// Tasks on a CPU whose capacity other classes and interrupts reduce.
+    pub pressed: bool,
+    /// Tasks that do not fit their CPU, where CPUs differ in capacity.
+    pub misfits: bool,
+}
+
 impl FairClass<'_> {
     /// `update_sg_lb_stats`. `considers` excludes CPUs whose tasks were all found to be pinned.
     #[inline(always)]
@@ -84,19 +95,19 @@ impl FairClass<'_> {
         &self,
         group: &Group,
         pct: u32,
-        (smt_balance, pressed, misfits): (bool, bool, bool),
+        watched: Watched,
         considers: impl Fn(CpuId) -> bool,
     ) -> GroupStats {
         let mut stats = self.sum_group(group, &considers);
-        if misfits {
+        if watched.misfits {
             stats.misfit_load = self.max_misfit_load(group, considers);
-        } else if pressed {
+        } else if watched.pressed {
             stats.misfit_load = self.max_load_of_reduced_capacity(group, pct, considers);
         }
-        let smt_balance = smt_balance && group.smt && stats.nr_running > 1;
+        let smt_balance = watched.smt_balance && group.smt && stats.nr_running > 1;
         stats.overutilized = self.core.asym.is_some() && group.cpus.iter().any(|cpu| self.cpu_overutilized(*cpu));
         let may_overload = !self.core.overload_needs_energy() || stats.overutilized;
-        stats.group_classify(pct, group.imbalance, (smt_balance, may_overload));
+        stats.group_classify(pct, group.imbalance, smt_balance, may_overload);
         if stats.kind == GroupType::Overloaded {
             stats.avg_load = stats.relative_load();
         }
@@ -139,7 +150,8 @@ impl FairClass<'_> {
     pub(crate) fn update_sg_wakeup_stats(
         &self,
         group: &Group,
-        (pct, asym): (u32, bool),
+        pct: u32,
+        asym: bool,
         task: TaskId,
         own: u64,
     ) -> GroupStats {
@@ -158,7 +170,7 @@ impl FairClass<'_> {
             stats.runnable = stats.runnable.saturating_sub(entity.avg.runnable_avg);
             stats.idle_cpus += u32::from(self.core.rqs[home.index()].nr_running == 1);
         }
-        stats.group_classify(pct, group.imbalance, (false, !self.core.overload_needs_energy()));
+        stats.group_classify(pct, group.imbalance, false, !self.core.overload_needs_energy());
         if matches!(stats.kind, GroupType::FullyBusy | GroupType::Overloaded) {
             stats.avg_load = stats.relative_load();
         }
@@ -212,7 +224,7 @@ mod tests {
         ] {
             let runnable = u64::from(nr_running) * CAPACITY_SCALE;
             let mut stats = GroupStats { nr_running, util, runnable, ..GroupStats::of(weight) };
-            stats.group_classify(117, imbalance, (smt, true));
+            stats.group_classify(117, imbalance, smt, true);
             assert_eq!(stats.kind, expected, "{nr_running} tasks on {weight} CPUs at {util}");
         }
     }

@@ -233,7 +233,7 @@ impl SchedClass for Fair {
     #[inline(always)]
     fn task_tick(&mut self, core: &mut Core, cpu: CpuId, curr: TaskId, now: Nanos) -> Resched {
         let resched = Fair::task_tick(self, cpu, now);
-        if let Some(cache) = self.sched_cache_mut() {
+        if let Some(cache) = self.sched_cache_mut().filter(|cache| !cache.follows_trace) {
             cache.task_tick_cache(cpu, curr);
         }
         let mut class = self.with(core);

@@ -384,7 +384,7 @@ impl Fair {
     }
 
     /// The same of one group's queue, as its turn comes.
-    pub fn update_blocked_group(&mut self, group: GroupId, cpu: CpuId, now: Nanos) {
+    pub(crate) fn update_blocked_group(&mut self, group: GroupId, cpu: CpuId, now: Nanos) {
         let arena = &mut self.queues.arena;
         arena.update_blocked_queue(&self.config.rules.pelt, arena.group_queue(group, cpu), now);
     }

@@ -1,14 +1,14 @@
-//! Adopts a recorded kernel's choice after a decision, for a replay. Nothing here is a rule of the scheduler.
+//! Adopts a recorded kernel's choice after a decision, for [`Follow`](crate::Follow). Nothing here is a rule of the scheduler.
 
 use super::entity::EntityId;
 use super::fair_sched_class::Fair;
 use crate::features::Feature;
-use crate::{Resched, TaskAttr};
+use crate::Resched;
 use schedlab_model::{CpuId, Nanos, TaskId};
 
 impl Fair {
     /// Adopts the kernel's outcome of the wakeup check just made: buddies and the resched request follow it.
-    pub fn follow_preemption(&mut self, cpu: CpuId, wakee: TaskId, preempted: bool) {
+    pub(crate) fn follow_preemption(&mut self, cpu: CpuId, wakee: TaskId, preempted: bool) {
         let (arena, wakee) = (&mut self.queues.arena, EntityId::of(wakee));
         let q = &mut arena.rqs[cpu.index()];
         let (was, curr) = (q.resched == Resched::Full, q.curr);
@@ -58,18 +58,12 @@ impl Fair {
     }
 
     /// A queued task was asleep already when the trace first showed it (DELAY_DEQUEUE).
-    pub fn mark_delayed(&mut self, task: TaskId) {
+    pub(crate) fn mark_delayed(&mut self, task: TaskId) {
         let id = EntityId::of(task);
         let se = &mut self.queues.arena.entities[id];
         if se.on_rq && !se.sched_delayed {
             se.sched_delayed = true;
             self.queues.count_delayed(id, 1);
         }
-    }
-
-    /// A dead task's id is given to a new task. The dead one must not be queued or current anywhere.
-    pub fn recycle(&mut self, task: TaskId, attr: &TaskAttr) {
-        self.queues.arena.put_task(task, attr, &self.config);
-        self.init_sched_mm(task);
     }
 }

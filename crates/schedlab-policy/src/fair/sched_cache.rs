@@ -23,7 +23,7 @@ pub struct ProcessShown {
 
 impl Fair {
     /// The state on this machine, from now on.
-    pub fn init_sched_cache(&mut self, topology: &Topology) {
+    pub(crate) fn init_sched_cache(&mut self, topology: &Topology) {
         self.queues.sched_cache = SchedCache::new(&self.config, topology);
     }
 
@@ -76,13 +76,19 @@ impl Fair {
     /// Adopts what a trace shows of the task's process, and then counts the charge of `ran`, which the charge itself no longer does
     /// from then on. Whether process and task preferred the caches that they should; `None` if that could not be known, or did not
     /// change since the task was last shown.
-    pub fn follow_process(&mut self, cpu: CpuId, task: TaskId, shown: &ProcessShown, ran: Nanos) -> Option<bool> {
+    pub(crate) fn follow_process(
+        &mut self,
+        cpu: CpuId,
+        task: TaskId,
+        shown: &ProcessShown,
+        ran: Nanos,
+    ) -> Option<bool> {
         let (queued, now) = (self.entity(task).on_rq, self.updated_to(cpu));
         self.sched_cache_mut()?.follow(cpu, task, shown, ran, queued, now)
     }
 
     /// `task_cache_work` where a trace shows it.
-    pub fn follow_cache_work(&mut self, cpu: CpuId, task: TaskId) {
+    pub(crate) fn follow_cache_work(&mut self, cpu: CpuId, task: TaskId) {
         let (nr_cpus, now) = (self.config.nr_cpus as u32, self.updated_to(cpu));
         let curr: Vec<Option<TaskId>> = (0..nr_cpus).map(|cpu| self.curr(CpuId(cpu))).collect();
         if let Some(cache) = self.sched_cache_mut() {
@@ -96,7 +102,7 @@ impl Fair {
     }
 
     /// Adopts those of a pass.
-    pub fn set_llc_stats(&mut self, stats: &[(u64, u64)]) {
+    pub(crate) fn set_llc_stats(&mut self, stats: &[(u64, u64)]) {
         if let Some(cache) = self.sched_cache_mut() {
             cache.set_all_llc_stats(stats);
         }

@@ -70,11 +70,10 @@ impl<L: ClassList> Sched<L> {
         self.core.set_class(task, new);
         self.class(new).switching_to(task, attr, queued, now);
         if queued {
-            self.class(new).enqueue_task(cpu, task, Enqueue::default(), now);
+            self.enqueue_task(cpu, task, Enqueue::default(), now);
         }
         if running {
-            self.class(new).set_next_task(cpu, task, false, now);
-            self.core.set_curr(cpu, Some(task));
+            self.set_next_task(cpu, task, false, now);
             self.serve(Serve::Update { record: false }, cpu, now);
         }
         if queued {
@@ -126,9 +125,9 @@ impl<L: ClassList> Sched<L> {
         if self.curr(from) == Some(task) {
             self.put_prev_task(from, now);
         }
-        self.class_of(task).dequeue_task(from, task, Dequeue { migrating: true, ..Dequeue::default() }, now);
+        self.dequeue_task(from, task, Dequeue { migrating: true, ..Dequeue::default() }, now);
         self.set_task_cpu(task, cpu, now);
-        self.class_of(task).enqueue_task(cpu, task, Enqueue { migrated: true, ..Enqueue::default() }, now);
+        self.enqueue_task(cpu, task, Enqueue { migrated: true, ..Enqueue::default() }, now);
         self.wakeup_preempt(cpu, task, WakeKind::Wakeup { sync: false }, false, now)
     }
 }

@@ -104,14 +104,6 @@ impl<L: ClassList> Sched<L> {
         Some(picked)
     }
 
-    /// `put_prev_task`; the CPU has no running task afterwards.
-    pub(super) fn put_prev_task(&mut self, cpu: CpuId, now: Nanos) {
-        if let Some(prev) = self.core.curr(cpu) {
-            self.class_of(prev).put_prev_task(cpu, prev, now);
-            self.core.set_curr(cpu, None);
-        }
-    }
-
     /// Maintains the server of a class that lets the classes below it run for some time.
     pub(super) fn serve(&mut self, what: Serve, cpu: CpuId, now: Nanos) -> Resched {
         let mut serving = Serving { core: &mut self.core, what, cpu, now, out: Resched::No };

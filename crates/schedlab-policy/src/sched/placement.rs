@@ -1,7 +1,7 @@
 //! `select_task_rq_fair` for a recorded wakeup, fork or exec, with the state of the CPUs given by a caller that follows a
 //! trace.
 //!
-//! The queues and loads are those of a [`Fair`]; the state of core code is passed with each call ([`Situation`]),
+//! The queues and loads are those of a [`Sched`]; the state of core code is passed with each call ([`Situation`]),
 //! except for the wakeup histories (`wakee_flips`, `recent_used_cpu`), which are followed across calls. Not modelled: other classes, SIS_PROP's average cost of a search.
 
 use std::sync::Arc;
@@ -10,11 +10,15 @@ use schedlab_model::{CpuId, CpuMask, Nanos, TaskId, Topology};
 
 use super::task::{Task, Wakee};
 use super::types::{TaskAttr, Tested, WakeKind};
-use super::Core;
-use crate::class::ClassId;
+use super::{Classes, Core, Sched};
+use crate::class::{ClassId, ClassList};
 use crate::fair::Fair;
 use crate::select::SelectRule;
 use crate::KernelConfig;
+
+/// The classes of a [`Sched`] that a trace shows tasks of.
+const IDLE: ClassId = ClassId(Classes::LEN - 1);
+const FAIR: ClassId = ClassId(Classes::LEN - 2);
 
 /// Selects CPUs for tasks as one kernel does on one machine.
 #[derive(Clone, Debug)]
@@ -83,7 +87,7 @@ impl Placement {
     /// A machine whose tasks have no history yet.
     #[must_use]
     pub fn new(config: &KernelConfig, topology: Arc<Topology>) -> Self {
-        Placement { core: Core::new(config, topology, ClassId(2)), owners: Vec::new() }
+        Placement { core: Core::new(config, topology, IDLE), owners: Vec::new() }
     }
 
     /// The machine.
@@ -93,7 +97,8 @@ impl Placement {
     }
 
     /// Selects a CPU. The wakeup histories of the waker and of the task advance. `pids` has the pids of all tasks.
-    pub fn select_task_rq_fair(&mut self, fair: &mut Fair, asked: &Situation, pids: &[i32]) -> Placed {
+    pub fn select_task_rq_fair(&mut self, sched: &mut Sched, asked: &Situation, pids: &[i32]) -> Placed {
+        let fair = &mut sched.fair;
         self.core.jiffies_shown = asked.jiffies;
         self.adopt(asked.task, asked.pid);
         for cpu in self.core.topology.all().iter().collect::<Vec<_>>() {
@@ -155,10 +160,10 @@ impl Placement {
     }
 
     /// A child has its parent's history (`dup_task_struct`), and was last on its CPU (`wake_up_new_task`).
-    pub fn fork(&mut self, parent: (TaskId, i32), child: (TaskId, i32), cpu: CpuId) {
-        let wakee = self.history(parent.0, parent.1).map(|_| self.core.tasks[parent.0.index()].wakee);
-        self.adopt(child.0, child.1);
-        let task = &mut self.core.tasks[child.0.index()];
+    pub fn fork(&mut self, parent: TaskId, parent_pid: i32, child: TaskId, child_pid: i32, cpu: CpuId) {
+        let wakee = self.history(parent, parent_pid).map(|_| self.core.tasks[parent.index()].wakee);
+        self.adopt(child, child_pid);
+        let task = &mut self.core.tasks[child.index()];
         (task.wakee, task.recent_used_cpu) = (wakee.unwrap_or_default(), cpu);
     }
 
@@ -179,11 +184,11 @@ impl Placement {
     pub(super) fn adopt(&mut self, task: TaskId, pid: i32) {
         let (index, topology) = (task.index(), self.core.topology.clone());
         while self.core.tasks.len() <= index {
-            self.core.add(TaskId(self.core.tasks.len() as u32), Task::new(&TaskAttr::default(), &topology), ClassId(1));
+            self.core.add(TaskId(self.core.tasks.len() as u32), Task::new(&TaskAttr::default(), &topology), FAIR);
             self.owners.push(None);
         }
         if self.owners[index] != Some(pid) {
-            self.core.add(task, Task::new(&TaskAttr::default(), &topology), ClassId(1));
+            self.core.add(task, Task::new(&TaskAttr::default(), &topology), FAIR);
             self.core.tasks[index].wakee = Wakee::default();
             self.owners[index] = Some(pid);
         }
@@ -223,7 +228,7 @@ mod tests {
     use crate::Version;
 
     /// Four CPUs under one cache; the task was on CPU 1, and CPU 0 selects.
-    fn select(placement: &mut Placement, fair: &mut Fair, task: TaskId, idle: &str, limit: u32) -> u32 {
+    fn select(placement: &mut Placement, sched: &mut Sched, task: TaskId, idle: &str, limit: u32) -> u32 {
         let asked = Situation {
             task,
             pid: 7,
@@ -241,7 +246,7 @@ mod tests {
             now: 1_000_000,
             jiffies: None,
         };
-        placement.select_task_rq_fair(fair, &asked, &[7]).cpu.0
+        placement.select_task_rq_fair(sched, &asked, &[7]).cpu.0
     }
 
     #[test]
@@ -249,12 +254,12 @@ mod tests {
         for row in ["6.1", "6.12.107", "7.2"] {
             let config = KernelConfig::new(Version::find(row).unwrap(), 4, 250);
             let topology = Arc::new(Topology::regular(1, 1, 4, 1, true).unwrap());
-            let mut fair = Fair::new(config.clone());
-            let task = fair.add_task(&TaskAttr { cpu: CpuId(1), ..TaskAttr::default() });
+            let mut sched = Sched::new(config.clone(), topology.clone());
+            let task = sched.add_task(&TaskAttr { cpu: CpuId(1), ..TaskAttr::default() });
             let mut placement = Placement::new(&config, topology);
             placement.set_history(task, 7, WakeHistory { flips: 0, recent_used_cpu: CpuId(1) }, 0);
             for (idle, limit, cpu) in [("1-3", 4, 1), ("2-3", 4, 2), ("3", 4, 3), ("3", 0, 1), ("", 4, 1)] {
-                let chosen = select(&mut placement, &mut fair, task, idle, limit);
+                let chosen = select(&mut placement, &mut sched, task, idle, limit);
                 assert_eq!(chosen, cpu, "{row}: idle {idle:?}, limit {limit}");
             }
         }
@@ -264,8 +269,8 @@ mod tests {
     fn node_of_new_task(row: &str, idle: &str, preferred_node: Option<u32>, marks: [Option<bool>; 2]) -> u32 {
         let config = KernelConfig::new(Version::find(row).unwrap(), 8, 250);
         let topology = Arc::new(Topology::regular(2, 1, 4, 1, true).unwrap());
-        let mut fair = Fair::new(config.clone());
-        let task = fair.add_task(&TaskAttr::default());
+        let mut sched = Sched::new(config.clone(), topology.clone());
+        let task = sched.add_task(&TaskAttr::default());
         let mut placement = Placement::new(&config, topology);
         placement.set_marks(CpuId(0), 1, marks);
         let asked = Situation {
@@ -285,7 +290,7 @@ mod tests {
             now: 1_000_000,
             jiffies: None,
         };
-        placement.select_task_rq_fair(&mut fair, &asked, &[7]).cpu.0 / 4
+        placement.select_task_rq_fair(&mut sched, &asked, &[7]).cpu.0 / 4
     }
 
     #[test]
@@ -313,11 +318,11 @@ mod tests {
     fn a_child_has_its_parents_history() {
         let config = KernelConfig::new(Version::find("6.12.107").unwrap(), 4, 250);
         let mut placement = Placement::new(&config, Arc::new(Topology::regular(1, 1, 4, 1, true).unwrap()));
-        let (parent, child) = ((TaskId(0), 7), (TaskId(1), 8));
-        placement.set_history(parent.0, parent.1, WakeHistory { flips: 35, recent_used_cpu: CpuId(1) }, 0);
-        placement.fork(parent, child, CpuId(3));
-        assert_eq!(placement.history(child.0, child.1), Some(WakeHistory { flips: 35, recent_used_cpu: CpuId(3) }));
+        let (parent, child) = (TaskId(0), TaskId(1));
+        placement.set_history(parent, 7, WakeHistory { flips: 35, recent_used_cpu: CpuId(1) }, 0);
+        placement.fork(parent, 7, child, 8, CpuId(3));
+        assert_eq!(placement.history(child, 8), Some(WakeHistory { flips: 35, recent_used_cpu: CpuId(3) }));
         // The id is another task's by now.
-        assert_eq!(placement.history(child.0, 9), None);
+        assert_eq!(placement.history(child, 9), None);
     }
 }

@@ -1,6 +1,6 @@
 //! A balancing pass over one domain (`sched_balance_rq`) in the situation of a recorded one: what would be pulled, and from where.
 //!
-//! The queues and loads are those of a [`Fair`], which stays as it is; the state of core code is passed with each call. The
+//! The queues and loads are those of a [`Sched`], which stays as it is; the state of core code is passed with each call. The
 //! pass begins where the kernel looks for the busiest group, so the check whether this CPU balances at all is left out. Not
 //! modelled: per-CPU kthreads, capacities of groups that are older than those of their CPUs.
 
@@ -8,6 +8,7 @@ use schedlab_model::{CpuId, CpuMask, Nanos, TaskId};
 
 use super::placement::Placement;
 use super::types::Moves;
+use super::Sched;
 use crate::balance::{CpuIdle, Env};
 use crate::fair::Fair;
 use crate::flags::Dequeue;
@@ -82,9 +83,9 @@ impl Placement {
     }
 
     /// `sched_balance_rq`. `pids` has the pids of all tasks.
-    pub fn sched_balance_rq(&mut self, fair: &Fair, asked: &PassSituation, pids: &[i32]) -> Pass {
+    pub fn sched_balance_rq(&mut self, sched: &Sched, asked: &PassSituation, pids: &[i32]) -> Pass {
         self.core.jiffies_shown = asked.jiffies;
-        let mut fair = fair.clone();
+        let mut fair = sched.fair.clone();
         if asked.idle == CpuIdle::Newly {
             empty(&mut fair, asked.this, asked.now);
         }

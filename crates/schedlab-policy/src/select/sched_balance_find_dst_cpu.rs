@@ -101,7 +101,7 @@ impl FairClass<'_> {
                 continue;
             }
             group.cpus.iter().for_each(|cpu| tested.add_load(&self.core.topology, *cpu));
-            let stats = self.update_sg_wakeup_stats(group, (domain.imbalance_pct, domain.asym), task, own);
+            let stats = self.update_sg_wakeup_stats(group, domain.imbalance_pct, domain.asym, task, own);
             let by_util = self.core.rules.idlest_by_util;
             let better = |(chosen, best): (usize, GroupStats)| match (stats.kind, best.kind) {
                 (GroupType::MisfitTask, GroupType::MisfitTask) => {

@@ -13,15 +13,15 @@ impl Model {
     pub(super) fn read_clock(&mut self, cpu: CpuId, clock: Nanos) {
         let queue = &mut self.cpus[cpu.index()];
         (queue.read_at, queue.read_anew) = (self.now, true);
-        if let (None, Some(curr)) = (queue.read.replace(clock), self.fair.curr(cpu)) {
-            self.fair.restore().exec_start(curr, clock);
+        if let (None, Some(curr)) = (queue.read.replace(clock), self.sched.curr(cpu)) {
+            self.sched.follow().restore().exec_start(curr, clock);
         }
     }
 
     /// The running task was charged: its run time gives the clock.
     pub(super) fn clock_charged(&mut self, cpu: CpuId, curr: TaskId, caller: Caller) {
         let queue = &mut self.cpus[cpu.index()];
-        queue.clock = self.fair.entity(curr).exec_start;
+        queue.clock = self.sched.fair.entity(curr).exec_start;
         queue.charged_at = self.now;
         queue.charged_for = match caller {
             Caller::Wakeup(wakee) => Some(wakee),
@@ -32,7 +32,7 @@ impl Model {
     /// The clock of a charge: as it was read for it. A probe that an interrupt finds within another one is skipped (kprobes do not nest); then the run
     /// time tells how far the clock is from the last charge.
     pub(super) fn read_for_charge(&mut self, cpu: CpuId, curr: TaskId, ran: Nanos) -> Option<Nanos> {
-        let reached = self.fair.entity(curr).exec_start + ran;
+        let reached = self.fair().entity(curr).exec_start + ran;
         let queue = &mut self.cpus[cpu.index()];
         let read = queue.read?;
         let clock = if std::mem::take(&mut queue.read_anew) { read } else { read.max(reached) };
@@ -48,8 +48,8 @@ impl Model {
     /// The time up to which the current task was charged.
     pub(super) fn charged_until(&self, cpu: CpuId) -> Nanos {
         let queue = &self.cpus[cpu.index()];
-        match self.fair.curr(cpu) {
-            Some(curr) => self.fair.entity(curr).exec_start,
+        match self.sched.curr(cpu) {
+            Some(curr) => self.fair().entity(curr).exec_start,
             None => queue.read.unwrap_or(queue.clock.max(self.now)),
         }
     }
@@ -72,10 +72,10 @@ impl Model {
         if let Some(clock) = clock {
             return clock;
         }
-        let other_group = |curr| self.fair.group_of(curr) != self.fair.group_of(wakee);
+        let other_group = |curr| self.fair().group_of(curr) != self.fair().group_of(wakee);
         let queue = &self.cpus[cpu.index()];
         let exact = queue.read.is_some() || queue.charged_for == Some(pid);
-        match !exact && self.fair.curr(cpu).is_some_and(other_group) {
+        match !exact && self.sched.curr(cpu).is_some_and(other_group) {
             true => {
                 let passed = waking_at.saturating_sub(queue.charged_at).saturating_add_signed(queue.delay);
                 self.clock(cpu) + passed.min(next_charge)

@@ -14,14 +14,14 @@ impl Model {
         let id = task.id;
         task.shown.vruntime = Some(printed);
         if !task.known {
-            let mut state = self.fair.view().task_state(id);
+            let mut state = self.sched.fair.view().task_state(id);
             state.deadline = Vruntime(printed).plus(state.deadline.since(state.vruntime));
             state.vruntime = Vruntime(printed);
             task.printed = Some((printed, printed));
-            self.fair.restore().task(id, state);
+            self.sched.follow().restore().task(id, state);
             return self.note_state_taken(pid);
         }
-        let model = self.fair.entity(id).vruntime.0;
+        let model = self.sched.fair.entity(id).vruntime.0;
         if let Some((printed_before, model_before)) = task.printed {
             let kernel_step = printed.wrapping_sub(printed_before) as i64;
             let model_step = model.wrapping_sub(model_before) as i64;

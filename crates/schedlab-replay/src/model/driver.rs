@@ -131,11 +131,11 @@ impl Driver for Replay<'_> {
 
 impl Scheduler for Replay<'_> {
     fn cpu_of(&mut self, task: TaskId) -> CpuId {
-        self.model.fair.entity(task).cpu
+        self.model.sched.cpu_of(task)
     }
 
     fn requeue_delayed(&mut self, task: TaskId, _: Nanos) -> bool {
-        let se = self.model.fair.entity(task);
+        let se = self.model.fair().entity(task);
         let (on_rq, cpu) = (se.on_rq, se.cpu);
         let Some(wakeup) = self.enqueued().filter(|wakeup| on_rq && wakeup.cpu == cpu) else { return false };
         let now = self.read_clock(task);
@@ -181,14 +181,14 @@ impl Scheduler for Replay<'_> {
     fn executes(&mut self, cpu: CpuId) -> Option<TaskId> {
         match self.recorded {
             Recorded::Switched { prev, .. } => self.id(prev),
-            _ => self.model.fair.curr(cpu),
+            _ => self.model.sched.curr(cpu),
         }
     }
 
     fn block(&mut self, task: TaskId, special: bool, _: Nanos) -> bool {
         let cpu = self.cpu_of(task);
         self.model.deactivate_curr(cpu, special);
-        !self.model.fair.entity(task).on_rq
+        !self.model.sched.on_rq(task)
     }
 
     fn pick_next_task(&mut self, cpu: CpuId, _: Nanos) -> Option<TaskId> {
@@ -216,11 +216,11 @@ impl Scheduler for Replay<'_> {
     fn set_on_cpu(&mut self, cpu: CpuId, task: Option<TaskId>) {
         if task.is_some() {
             let now = self.clock_task(cpu);
-            self.model.fair.exit_idle(cpu, now);
+            self.model.sched.idle_exit(cpu, now);
         }
     }
 
     fn idle_enter(&mut self, cpu: CpuId, now: Nanos) {
-        self.model.fair.enter_idle(cpu, now);
+        self.model.sched.idle_enter(cpu, now);
     }
 }

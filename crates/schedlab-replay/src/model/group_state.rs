@@ -69,8 +69,8 @@ impl Coverage {
 impl Model {
     /// Whether every queue from the task's to the root is as the kernel has it.
     pub(super) fn queues_known(&self, id: TaskId) -> bool {
-        let cpu = self.fair.entity(id).cpu;
-        let mut group = self.fair.group_of(id);
+        let cpu = self.sched.cpu_of(id);
+        let mut group = self.fair().group_of(id);
         loop {
             let queue = (group, cpu);
             if self.coverage.unknown_entity.contains(&queue) || self.coverage.incomplete.contains(&queue) {
@@ -79,7 +79,7 @@ impl Model {
             if group == GroupId::ROOT {
                 return true;
             }
-            group = self.fair.group(group).parent;
+            group = self.fair().group(group).parent;
         }
     }
 
@@ -93,14 +93,14 @@ impl Model {
         if !matches!(probe.point, Point::Woken | Point::Next) {
             return;
         }
-        let (cpu, group) = (self.fair.entity(id).cpu, self.fair.group_of(id));
+        let (cpu, group) = (self.sched.cpu_of(id), self.fair().group_of(id));
         if let Some(shown) = probe.group.filter(|_| group != GroupId::ROOT) {
             if self.coverage.unknown_entity.remove(&(group, cpu)) {
                 self.take_group_state((group, cpu), shown, probe.queue_load);
                 self.coverage.unknown_load.remove(&(group, cpu));
             }
             if let Some(sums) = shown.sums {
-                self.complete_queue(self.fair.group(group).parent, cpu, sums);
+                self.complete_queue(self.fair().group(group).parent, cpu, sums);
             }
         }
         if let Some(sums) = probe.sums {
@@ -110,7 +110,7 @@ impl Model {
 
     /// The same of a task that is queued when the recording begins, from the first probe that shows it.
     pub(super) fn read_initial_group_state(&mut self, id: TaskId, probe: &Probe) {
-        let queue = (self.fair.group_of(id), self.fair.entity(id).cpu);
+        let queue = (self.fair().group_of(id), self.sched.cpu_of(id));
         if !self.coverage.unknown_entity.contains(&queue) {
             return;
         }
@@ -124,7 +124,7 @@ impl Model {
 
     fn take_group_state(&mut self, (group, cpu): CfsRq, shown: GroupEntity, queue: Option<QueueLoad>) {
         let state = GroupState { state: shown.state, weight: shown.weight, exec_start: shown.exec_start };
-        self.fair.restore().group(group, cpu, state);
+        self.sched.follow().restore().group(group, cpu, state);
         let again = !self.coverage.entity_taken.insert((group, cpu));
         self.tally.inputs.take(if again { InputKind::GroupStateAgain } else { InputKind::GroupState });
         let Some(queue) = queue else { return };
@@ -136,22 +136,22 @@ impl Model {
         // If the queue's load was shown before, only what it has reported to the group since is unknown.
         match self.coverage.unknown_load.contains(&(group, cpu)) {
             true => self.take_group_load((group, cpu), queue.load, contribution),
-            false => self.fair.restore().contribution(group, cpu, contribution),
+            false => self.sched.follow().restore().contribution(group, cpu, contribution),
         }
     }
 
     fn take_group_load(&mut self, (group, cpu): CfsRq, load: LoadState, contribution: Contribution) {
-        self.fair.restore().group_load(group, cpu, load);
-        self.fair.restore().contribution(group, cpu, contribution);
+        self.sched.follow().restore().group_load(group, cpu, load);
+        self.sched.follow().restore().contribution(group, cpu, contribution);
         let again = !self.coverage.load_taken.insert((group, cpu));
         self.tally.inputs.take(if again { InputKind::GroupLoadAgain } else { InputKind::GroupLoad });
     }
 
     /// A task that is about to be queued gives the position of its queue in virtual time, and its group that of the queue above.
     pub(super) fn position_queues(&mut self, id: TaskId, vruntime: Vruntime, first: First) {
-        let (cpu, group) = (self.fair.entity(id).cpu, self.fair.group_of(id));
+        let (cpu, group) = (self.sched.cpu_of(id), self.fair().group_of(id));
         if group != GroupId::ROOT && self.coverage.positioned.insert((group, cpu)) {
-            self.fair.restore().min_vruntime(group, cpu, vruntime);
+            self.sched.follow().restore().min_vruntime(group, cpu, vruntime);
             self.tally.inputs.take(InputKind::QueuePosition);
         }
         let above = match first {
@@ -191,7 +191,7 @@ impl Model {
         if let (Some(group), false) = (probed, self.groups.contains_key(name)) {
             self.groups.insert(name.clone(), group);
             if let Some(shares) = self.initial.shares(name) {
-                self.fair.restore().shares(group, shares);
+                self.sched.follow().restore().shares(group, shares);
             }
         }
     }
@@ -201,7 +201,7 @@ impl Model {
     pub(super) fn update_cfs_rq_load(&mut self, update: &CfsRqUpdate) {
         let CfsRqUpdate { cpu, at, ref state, by_balancer, in_task } = *update;
         let Some(group) = self.groups.get(&self.group_at(state.group.at)).copied() else { return };
-        let own = in_task && self.fair.curr(cpu).is_some_and(|curr| self.fair.group_of(curr) == group);
+        let own = in_task && self.sched.curr(cpu).is_some_and(|curr| self.fair().group_of(curr) == group);
         if self.coverage.unknown_load.remove(&(group, cpu)) {
             let contribution = Contribution {
                 tg_load_avg_contrib: state.contrib,
@@ -211,7 +211,7 @@ impl Model {
             return self.take_group_load((group, cpu), state.queue.load, contribution);
         }
         if (by_balancer || self.coverage.preexisting) && !own {
-            self.fair.update_blocked_group(group, cpu, at);
+            self.sched.follow().update_blocked_group(group, cpu, at);
         }
     }
 
@@ -220,8 +220,8 @@ impl Model {
         let group = self.groups.get(&self.group_at(address)).copied();
         let Some(group) = group.filter(|_| self.coverage.preexisting) else { return };
         let now = self.clock(cpu);
-        let contrib = next.contrib.unwrap_or(self.fair.group_rq(group, cpu).pelt.tg_load_avg_contrib);
-        let before = self.fair.group(group).load.load_avg;
+        let contrib = next.contrib.unwrap_or(self.fair().group_rq(group, cpu).pelt.tg_load_avg_contrib);
+        let before = self.fair().group(group).load.load_avg;
         let mut load_avg = next.load_avg.unwrap_or(before);
         // Another CPU may have reported in between: the weight shows which of the two sums was read.
         if let Some(weight) = next.weight {
@@ -231,13 +231,13 @@ impl Model {
             }
         }
         let contribution = Contribution { tg_load_avg_contrib: contrib, last_update_tg_load_avg: now, load_avg };
-        self.fair.restore().contribution(group, cpu, contribution);
+        self.sched.follow().restore().contribution(group, cpu, contribution);
     }
 
     /// Whether `calc_group_shares` gives this weight if the group's other queues have reported `others`.
     fn is_weight_of(&self, group: GroupId, cpu: CpuId, shown: QueueWeight, others: i64) -> bool {
-        let shares = self.fair.group(group).shares as i64;
-        let queued = (self.fair.group_rq(group, cpu).load.weight >> 10) as i64;
+        let shares = self.fair().group(group).shares as i64;
+        let queued = (self.fair().group_rq(group, cpu).load.weight >> 10) as i64;
         let gives = |load: i64| {
             let total = others + load;
             (total > 0).then(|| (shares.wrapping_mul(load) / total).min(shares)) == Some(shown.weight as i64)
@@ -247,7 +247,7 @@ impl Model {
 
     /// The first probe of one of its tasks shows the address of an autogroup that began within the trace.
     pub(super) fn read_address(&mut self, id: TaskId, address: Address) {
-        let group = self.fair.group_of(id);
+        let group = self.fair().group_of(id);
         if !self.coverage.preexisting || address.is_root || group == GroupId::ROOT {
             return;
         }
@@ -269,12 +269,12 @@ impl Model {
             self.coverage.incomplete.insert((group, cpu));
         }
         self.coverage.incomplete.insert((GroupId::ROOT, cpu));
-        for task in self.tasks.values_mut().filter(|task| self.fair.entity(task.id).cpu == cpu) {
+        for task in self.tasks.values_mut().filter(|task| self.sched.cpu_of(task.id) == cpu) {
             task.known = false;
         }
-        for id in self.fair.cfs_tasks(cpu).collect::<Vec<_>>() {
+        for id in self.fair().cfs_tasks(cpu).collect::<Vec<_>>() {
             let special = Dequeue { sleep: true, special: true, ..Dequeue::default() };
-            self.fair.dequeue_task(cpu, id, special, now);
+            self.sched.dequeue_task(cpu, id, special, now);
         }
     }
 
@@ -283,13 +283,13 @@ impl Model {
         if !self.coverage.preexisting {
             return;
         }
-        let mut group = self.fair.group_of(id);
+        let mut group = self.fair().group_of(id);
         if self.coverage.incomplete.contains(&(group, cpu)) {
             self.tasks.entry(self.pid(id)).and_modify(|task| task.known = false);
         }
         while group != GroupId::ROOT {
-            let above = self.fair.group(group).parent;
-            let placed = self.fair.group_entity(group, cpu).is_some_and(|se| !se.on_rq);
+            let above = self.fair().group(group).parent;
+            let placed = self.fair().group_entity(group, cpu).is_some_and(|se| !se.on_rq);
             if placed && self.coverage.incomplete.contains(&(above, cpu)) {
                 self.coverage.unknown_entity.insert((group, cpu));
             }
@@ -302,31 +302,31 @@ impl Model {
         if !self.coverage.preexisting {
             return;
         }
-        let (cpu, mut group) = (self.fair.entity(id).cpu, self.fair.group_of(id));
+        let (cpu, mut group) = (self.sched.cpu_of(id), self.fair().group_of(id));
         self.tasks.entry(self.pid(id)).and_modify(|task| task.known = false);
         while group != GroupId::ROOT {
-            let left = self.fair.group_entity(group, cpu).is_some_and(|se| !se.on_rq || se.sched_delayed);
-            if left && self.coverage.incomplete.contains(&(self.fair.group(group).parent, cpu)) {
+            let left = self.fair().group_entity(group, cpu).is_some_and(|se| !se.on_rq || se.sched_delayed);
+            if left && self.coverage.incomplete.contains(&(self.fair().group(group).parent, cpu)) {
                 self.coverage.unknown_entity.insert((group, cpu));
             }
-            group = self.fair.group(group).parent;
+            group = self.fair().group(group).parent;
         }
     }
 
     /// Whether every entity on a queue is as the kernel has it.
     fn all_entities_known(&self, group: GroupId, cpu: CpuId) -> bool {
-        let mut tasks = self.fair.cfs_tasks(cpu).filter(|id| self.fair.group_of(*id) == group);
-        let below = |(of, on): &&CfsRq| *on == cpu && *of != group && self.fair.group(*of).parent == group;
-        let queued = |(of, on): &CfsRq| self.fair.group_entity(*of, *on).is_some_and(|se| se.on_rq);
+        let mut tasks = self.fair().cfs_tasks(cpu).filter(|id| self.fair().group_of(*id) == group);
+        let below = |(of, on): &&CfsRq| *on == cpu && *of != group && self.fair().group(*of).parent == group;
+        let queued = |(of, on): &CfsRq| self.fair().group_entity(*of, *on).is_some_and(|se| se.on_rq);
         tasks.all(|id| self.tasks.get(&self.pid(id)).is_some_and(|task| task.known))
             && !self.coverage.unknown_entity.iter().filter(below).any(queued)
     }
 
     fn complete_queue(&mut self, group: GroupId, cpu: CpuId, sums: Sums) {
-        let all = self.fair.group_rq(group, cpu).nr_competing(&self.fair.config) == sums.count;
+        let all = self.fair().group_rq(group, cpu).nr_competing(&self.fair().config) == sums.count;
         if all && self.all_entities_known(group, cpu) && self.coverage.incomplete.remove(&(group, cpu)) {
             let again = !self.coverage.was_complete.insert((group, cpu));
-            self.fair.restore().min_vruntime(group, cpu, Vruntime(sums.zero));
+            self.sched.follow().restore().min_vruntime(group, cpu, Vruntime(sums.zero));
             self.tally.inputs.take(if again { InputKind::QueuePositionAgain } else { InputKind::QueuePosition });
             if group == GroupId::ROOT {
                 self.note_zero_taken(cpu);

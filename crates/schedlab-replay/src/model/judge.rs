@@ -24,9 +24,9 @@ impl Model {
         let fifo = runnable.iter().copied().min_by_key(|id| self.queued_at(cpu, *id)).map(|id| self.pid(id));
         // The running task comes last here as well.
         let lifo = runnable.iter().copied().max_by_key(|id| self.queued_at(cpu, *id) % u64::MAX).map(|id| self.pid(id));
-        let keep = self.fair.curr(cpu).filter(|curr| runnable.contains(curr)).map(|id| self.pid(id)).or(fifo);
+        let keep = self.sched.curr(cpu).filter(|curr| runnable.contains(curr)).map(|id| self.pid(id)).or(fifo);
         let lowest = runnable.iter().map(|id| self.pid(*id)).min();
-        let picked = self.fair.pick_task(cpu, self.charged_until(cpu)).map(|id| self.pid(id));
+        let picked = self.sched.pick_task(cpu, self.charged_until(cpu)).map(|id| self.pid(id));
         if !contested {
             return;
         }
@@ -49,15 +49,15 @@ impl Model {
 
     /// Whether the running task is rescheduled. `task`: the wakee, or the running task itself.
     pub(super) fn judge_preemption(&mut self, kind: DecisionKind, cpu: CpuId, task: TaskId, resched: bool, flag: Flag) {
-        let Some(curr) = self.fair.curr(cpu) else { return };
-        let at = At { time: self.now, cpu, nice: self.fair.entity(task).nice };
+        let Some(curr) = self.sched.curr(cpu) else { return };
+        let at = At { time: self.now, cpu, nice: self.fair().entity(task).nice };
         let pending = self.cpus[cpu.index()].pending.take();
         self.judge_flag(kind, at, curr, task, resched, flag);
         self.excuse(pending);
     }
 
     fn judge_flag(&mut self, kind: DecisionKind, at: At, curr: TaskId, task: TaskId, resched: bool, flag: Flag) {
-        let level = self.fair.need_resched(at.cpu);
+        let level = self.fair().need_resched(at.cpu);
         let queue = &mut self.cpus[at.cpu.index()];
         if flag.before || queue.preempted != Resched::No {
             if flag.cause == Cause::Own {
@@ -93,7 +93,7 @@ impl Model {
 
     /// A timer that may have been the hrtick.
     pub(super) fn unjudged_timer(&mut self, cpu: CpuId, curr: TaskId, flag: Flag) {
-        let at = At { time: self.now, cpu, nice: self.fair.entity(curr).nice };
+        let at = At { time: self.now, cpu, nice: self.fair().entity(curr).nice };
         match flag.before {
             true => self.not_asked(DecisionKind::Tick, at),
             false => self.unjudged(DecisionKind::Tick, at, Unjudged::Timer),
@@ -119,29 +119,29 @@ impl Model {
 
     /// EEVDF ends slices in `update_curr`; CFS only at the tick.
     pub(super) fn judge_update(&mut self, cpu: CpuId, flag: Flag) {
-        let contested = self.eevdf && self.fair.rq(cpu).h_nr_running > 1;
-        if let (true, Some(curr)) = (contested, self.fair.curr(cpu)) {
-            let resched = self.fair.need_resched(cpu) != Resched::No;
+        let contested = self.eevdf && self.fair().rq(cpu).h_nr_running > 1;
+        if let (true, Some(curr)) = (contested, self.sched.curr(cpu)) {
+            let resched = self.fair().need_resched(cpu) != Resched::No;
             self.judge_preemption(DecisionKind::Update, cpu, curr, resched, flag);
         }
     }
 
     /// The tasks that a pick chooses from.
     pub(super) fn runnable(&self, cpu: CpuId) -> Vec<TaskId> {
-        let awake = |id: &TaskId| self.fair.entity(*id).on_rq && !self.fair.entity(*id).sched_delayed;
-        self.fair.cfs_tasks(cpu).filter(awake).collect()
+        let awake = |id: &TaskId| self.sched.on_rq(*id) && !self.fair().entity(*id).sched_delayed;
+        self.fair().cfs_tasks(cpu).filter(awake).collect()
     }
 
     /// The running task comes last.
     fn queued_at(&self, cpu: CpuId, id: TaskId) -> u64 {
-        match self.fair.curr(cpu) == Some(id) {
+        match self.sched.curr(cpu) == Some(id) {
             true => u64::MAX,
             false => self.tasks.get(&self.pid(id)).map_or(u64::MAX, |task| task.queued_at),
         }
     }
 
     fn nice(&self, pid: Pid) -> i8 {
-        self.task(pid).map_or(0, |id| self.fair.entity(id).nice)
+        self.task(pid).map_or(0, |id| self.fair().entity(id).nice)
     }
 
     fn not_asked(&mut self, kind: DecisionKind, at: At) {
@@ -158,13 +158,14 @@ impl Model {
 
     fn judged(&mut self, kind: DecisionKind, at: At, baseline: Baseline, difference: Option<Difference>) {
         let outcome = if difference.is_some() { Outcome::Differs } else { Outcome::Agrees };
+        self.note_reasons();
         let described = difference.filter(|_| self.tally.describes_disagreement(self.now));
         let disagreement = described.map(|difference| Box::new(self.disagreement(kind, at.cpu, difference)));
         self.decisions.push(Decision { kind, at, outcome, baselines: Some(baseline), disagreement });
     }
 
     fn disagreement(&self, kind: DecisionKind, cpu: CpuId, difference: Difference) -> Disagreement {
-        let reason = self.fair.log().decisions.as_ref().and_then(|all| all.last().copied());
+        let reason = self.reasons.last().map(|recorded| recorded.decision);
         Disagreement {
             time_ns: self.now,
             cpu: cpu.0,
@@ -174,8 +175,8 @@ impl Model {
             rule: reason.map(|reason| reason.rule),
             feature: reason.and_then(|reason| reason.feature).map(|feature| feature.info().name),
             compared: reason.map_or_else(Vec::new, |reason| reason.numbers()),
-            min_vruntime: self.fair.rq(cpu).min_vruntime.0,
-            avg_vruntime: self.eevdf.then(|| self.fair.view().avg_vruntime(GroupId::ROOT, cpu).0),
+            min_vruntime: self.fair().rq(cpu).min_vruntime.0,
+            avg_vruntime: self.eevdf.then(|| self.fair().view().avg_vruntime(GroupId::ROOT, cpu).0),
             queue: self.queue(cpu),
         }
     }

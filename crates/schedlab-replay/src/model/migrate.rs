@@ -24,7 +24,7 @@ impl Model {
     /// The record has a waking task on this CPU, whether or not its selection was recorded.
     pub(super) fn adopt_cpu(&mut self, pid: Pid, cpu: CpuId) {
         let Some(id) = self.task(pid) else { return };
-        let from = self.fair.entity(id).cpu;
+        let from = self.sched.cpu_of(id);
         if from != cpu {
             self.set_task_cpu(pid, from, cpu, 0);
             self.put_on(cpu, pid);
@@ -34,14 +34,14 @@ impl Model {
     /// `migrate_task_rq_fair` of a waking task. CFS reads the zero point of the previous queue without the lock.
     pub(super) fn set_task_cpu(&mut self, pid: Pid, from: CpuId, to: CpuId, charged: Nanos) {
         let Some(id) = self.task(pid) else { return };
-        self.fair.finish_delayed(id);
-        if !self.fair.entity(id).on_rq {
+        self.sched.follow().finish_delayed(id);
+        if !self.sched.on_rq(id) {
             self.leave_cpu(id);
-            self.fair.migrate_load_avg(id, self.clock_now(from));
+            let now = self.clock_now(from);
             let relative = (charged > 0 && !self.eevdf).then(|| self.relative_after_charge(id, from, to, charged));
-            self.fair.migrate_task_rq(id, from, to);
+            self.sched.follow().set_task_cpu(id, from, to, Some(now));
             if let Some(state) = relative {
-                self.fair.restore().task(id, state);
+                self.sched.follow().restore().task(id, state);
             }
             self.tasks.entry(pid).and_modify(|task| task.migrated = true);
         }
@@ -49,26 +49,25 @@ impl Model {
 
     /// The state that a task takes to another CPU after the running task of its own is charged.
     fn relative_after_charge(&self, id: TaskId, from: CpuId, to: CpuId, charged: Nanos) -> TaskState {
-        let mut fair = self.fair.clone();
-        fair.update_curr_by(from, charged, true);
-        fair.migrate_task_rq(id, from, to);
-        fair.view().task_state(id)
+        let mut sched = self.sched.clone();
+        sched.follow().update_curr(from, charged);
+        sched.follow().set_task_cpu(id, from, to, None);
+        sched.fair.view().task_state(id)
     }
 
     /// `detach_task`. A sleeping task is detached only if its dequeue was delayed; otherwise it changes CPU.
     pub(super) fn detach(&mut self, pid: Pid, from: CpuId, to: CpuId) {
         let Some(id) = self.task(pid) else { return };
-        if !self.fair.entity(id).on_rq {
+        if !self.sched.on_rq(id) {
             return self.set_task_cpu(pid, from, to, 0);
         }
-        let from = self.fair.entity(id).cpu;
+        let from = self.sched.cpu_of(id);
         let now = self.clock(from);
-        self.fair.dequeue_task(from, id, Dequeue { migrating: true, ..Dequeue::default() }, now);
-        if self.fair.curr(from) == Some(id) {
-            self.fair.put_prev_task(from, now);
+        self.sched.dequeue_task(from, id, Dequeue { migrating: true, ..Dequeue::default() }, now);
+        if self.sched.curr(from) == Some(id) {
+            self.sched.put_prev_task(from, now);
         }
-        self.fair.migrate_load_avg(id, now);
-        self.fair.migrate_task_rq(id, from, to);
+        self.sched.follow().set_task_cpu(id, from, to, Some(now));
         self.tasks.entry(pid).and_modify(|task| task.moving = Moving::Detached);
     }
 
@@ -77,10 +76,10 @@ impl Model {
         let Some(task) = self.tasks.get_mut(&pid) else { return };
         let (id, left_class) = (task.id, task.left_class);
         let moving = std::mem::take(&mut task.moving);
-        if moving == Moving::No || left_class || moving == Moving::Detached && self.fair.entity(id).on_rq {
+        if moving == Moving::No || left_class || moving == Moving::Detached && self.sched.on_rq(id) {
             return;
         }
-        let before = self.fair.need_resched(cpu);
+        let before = self.fair().need_resched(cpu);
         if moving == Moving::Detached {
             self.enqueue_moved(id, cpu);
             self.align_queue_and_task(cpu, id, first);
@@ -92,16 +91,17 @@ impl Model {
 
     fn enqueue_moved(&mut self, id: TaskId, cpu: CpuId) {
         self.leave_cpu(id);
-        self.fair.migrate_task_rq(id, self.fair.entity(id).cpu, cpu);
+        let from = self.sched.cpu_of(id);
+        self.sched.follow().set_task_cpu(id, from, cpu, None);
         self.enqueued_on_incomplete(id, cpu);
-        self.fair.enqueue_task(cpu, id, Enqueue::default(), self.clock(cpu));
+        self.sched.enqueue_task(cpu, id, Enqueue::default(), self.clock(cpu));
     }
 
     /// The enqueue of a moved task ahead of a charge that it does not make.
     pub(super) fn enqueue_moved_uncharged(&mut self, pid: Pid, cpu: CpuId) {
         let Some(task) = self.tasks.get(&pid) else { return };
         let id = task.id;
-        let detached = task.moving == Moving::Detached && !task.left_class && !self.fair.entity(id).on_rq;
+        let detached = task.moving == Moving::Detached && !task.left_class && !self.sched.on_rq(id);
         if detached && self.known(id) && self.enqueue_charges_nobody(cpu, id) {
             self.enqueue_moved(id, cpu);
             self.tasks.entry(pid).and_modify(|task| task.moving = Moving::Enqueued);

@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 use schedlab_model::{CpuId, Nanos, Pid, TaskId, Topology};
 use schedlab_policy::fair::{CpuAverages, Fair, GroupId, SchedParams};
-use schedlab_policy::{Algorithm, KernelConfig, Resched};
+use schedlab_policy::{Algorithm, KernelConfig, Recorded, Resched, Sched};
 
 use crate::decision::Decision;
 use crate::groups::{GroupName, InitialGroups};
@@ -38,7 +38,10 @@ use group_state::Coverage;
 /// A version row with its tasks and its score.
 #[derive(Clone)]
 pub struct Model {
-    pub fair: Fair,
+    /// The scheduler, called as the simulator calls it; what the trace shows is adopted by [`Sched::follow`].
+    pub sched: Sched,
+    /// The row's decisions in the last input.
+    pub reasons: Vec<Recorded>,
     /// Everything that is counted, except decisions.
     pub tally: Tally,
     /// The decisions of the last input.
@@ -52,13 +55,11 @@ pub struct Model {
     groups: BTreeMap<GroupName, GroupId>,
     coverage: Coverage,
     pub pids: Vec<Pid>,
-    free: Vec<TaskId>,
     cpus: Vec<Cpu>,
     now: Nanos,
     /// The CPU of the record.
     at: CpuId,
     order: u64,
-    topology: Option<Arc<Topology>>,
     /// The last charge of each task whose process is not yet shown.
     charges: BTreeMap<TaskId, (CpuId, Nanos)>,
 }
@@ -127,14 +128,20 @@ struct Cpu {
 
 impl Model {
     /// `shows_state`: the trace shows tasks' state.
-    pub fn new(config: KernelConfig, tally: Tally, initial: Arc<InitialGroups>, shows_state: bool) -> Self {
+    pub fn new(
+        config: KernelConfig,
+        topology: Arc<Topology>,
+        tally: Tally,
+        initial: Arc<InitialGroups>,
+        shows_state: bool,
+    ) -> Self {
         let eevdf = config.version.rules.algorithm == Algorithm::Eevdf;
-        let mut fair = Fair::new(config);
-        fair.log_mut().decisions = Some(Vec::new());
-        let cpus = vec![Cpu::default(); fair.config.nr_cpus];
+        let sched = recording(config, topology);
+        let cpus = vec![Cpu::default(); sched.topology().nr_cpus()];
         let coverage = Coverage::new(shows_state && initial.len() > 0, cpus.len());
         Model {
-            fair,
+            sched,
+            reasons: Vec::new(),
             tally,
             decisions: Vec::new(),
             guess: Guess::default(),
@@ -144,12 +151,10 @@ impl Model {
             groups: BTreeMap::new(),
             coverage,
             pids: Vec::new(),
-            free: Vec::new(),
             cpus,
             now: 0,
             at: CpuId(0),
             order: 0,
-            topology: None,
             charges: BTreeMap::new(),
         }
     }
@@ -158,13 +163,25 @@ impl Model {
     pub fn apply(&mut self, input: &Input) {
         (self.now, self.at) = (input.time, input.cpu);
         self.decisions.clear();
-        if let Some(decisions) = &mut self.fair.log_mut().decisions {
-            decisions.clear();
-        }
+        self.reasons.clear();
+        self.follow(input);
+        self.note_reasons();
+        debug_assert!(self.cores_agree(), "core code and the fair class have another running task or CPU");
+    }
+
+    /// Whether core code has each task where the fair class has it.
+    fn cores_agree(&self) -> bool {
+        let running = |cpu: &CpuId| self.sched.curr(*cpu) == self.fair().curr(*cpu);
+        let queued = |task: &Task| self.sched.cpu_of(task.id) == self.fair().entity(task.id).cpu;
+        (0..self.cpus.len() as u32).map(CpuId).all(|cpu| running(&cpu)) && self.tasks.values().all(|task| queued(task))
+    }
+
+    fn follow(&mut self, input: &Input) {
         match input.operation {
             Operation::UpdateRqClock { cpu, clock } => self.read_clock(cpu, clock),
             Operation::UpdateBlockedAverages { cpu, at } => {
-                self.fair.update_blocked_averages(cpu, at.unwrap_or_else(|| self.clock(cpu)));
+                let at = at.unwrap_or_else(|| self.clock(cpu));
+                self.sched.follow().update_blocked_averages(cpu, at);
             }
             Operation::UpdateCfsRqLoad(ref update) => self.update_cfs_rq_load(update),
             Operation::UpdateTgLoad { cpu, group, load } => self.update_tg_load(group, cpu, load),
@@ -183,7 +200,7 @@ impl Model {
             Operation::Switch(ref switch) => self.switch(switch),
             Operation::Repick { cpu, certain } => self.repick(cpu, certain),
             Operation::MoveTask { cpu, pid, to, flag } => self.move_task(cpu, pid, to, flag),
-            Operation::Yield { cpu } => self.fair.yield_task(cpu, self.clock(cpu)),
+            Operation::Yield { cpu } => self.sched.yield_current(cpu, self.clock(cpu)),
             Operation::SetAffinity { pid } => self.set_affinity(pid),
             Operation::SetScheduler { pid, policy, nice, slice } => {
                 self.set_scheduler(pid, SchedParams { policy, nice, slice })
@@ -198,14 +215,14 @@ impl Model {
             Operation::Process { pid, ref shown } => self.process(pid, shown),
             Operation::TaskCacheWork { cpu, pid } => self.task_cache_work(cpu, pid),
             Operation::CpuAverages { cpu, averages, until: Some(until), .. } => {
-                self.fair.restore().cpu_averages(cpu, averages, until);
+                self.sched.follow().restore().cpu_averages(cpu, averages, until);
             }
             Operation::CpuAverages { cpu, averages, until: None, followed, .. } => {
                 let until = averages.last_update_time(self.clock_now(cpu));
                 match followed {
                     true => self.cpus[cpu.index()].averages = Some((averages, until)),
                     // Between two such records the model updates them.
-                    false => self.fair.restore().cpu_averages(cpu, averages, until),
+                    false => self.sched.follow().restore().cpu_averages(cpu, averages, until),
                 }
             }
             Operation::SelectTaskRq(_)
@@ -242,26 +259,26 @@ impl Model {
         let Charge { cpu, pid, ran, printed, caller, waking_at } = *charge;
         self.measure_delay(cpu, ran, waking_at);
         let Some(id) = self.task(pid) else { return };
-        if self.fair.curr(cpu) != Some(id) {
+        if self.sched.curr(cpu) != Some(id) {
             self.force_running(cpu, pid);
         }
         if let Caller::Wakeup(wakee) = caller {
             self.enqueue_uncharged(cpu, wakee);
         }
-        self.fair.clear_resched(cpu);
+        self.sched.clear_resched(cpu);
         let read = self.read_for_charge(cpu, id, ran);
         let checked =
             self.cpus[cpu.index()].checked.take().is_some_and(|(task, clock)| task == id && read == Some(clock));
         if let Some(read) = read.filter(|_| !checked) {
-            self.fair.restore().exec_start(id, read.saturating_sub(ran));
+            self.sched.follow().restore().exec_start(id, read.saturating_sub(ran));
         }
-        if self.fair.has_sched_cache() {
+        if self.fair().has_sched_cache() {
             self.charges.insert(id, (cpu, ran));
         }
         let before = self.snapshot(cpu, id);
         // The groups above are charged by the next operation that looks at their queues.
         if !checked {
-            self.fair.update_curr_by(cpu, ran, true);
+            self.sched.follow().update_curr(cpu, ran);
         }
         self.cpus[cpu.index()].charge = Some((before, self.snapshot(cpu, id)));
         self.clock_charged(cpu, id, caller);
@@ -271,9 +288,19 @@ impl Model {
         match caller {
             Caller::Other(flag) => self.judge_update(cpu, flag),
             // No record shows what it decides, and a flag that a later one shows may be due to it.
-            Caller::NoCheck if self.fair.need_resched(cpu) != Resched::No => self.excuse_pending(cpu),
+            Caller::NoCheck if self.fair().need_resched(cpu) != Resched::No => self.excuse_pending(cpu),
             _ => {}
         }
+    }
+
+    /// The state of the fair class, to be read.
+    pub fn fair(&self) -> &Fair {
+        &self.sched.fair
+    }
+
+    /// Takes the decisions that the row has made since the last call.
+    fn note_reasons(&mut self) {
+        self.reasons.extend(self.sched.take_decisions());
     }
 
     /// The time of the record.
@@ -292,20 +319,22 @@ impl Model {
 
     /// Events were lost: start again with empty queues.
     fn lose(&mut self) {
-        let config = (*self.fair.config).clone();
+        let config = (*self.fair().config).clone();
         let cpus = self.cpus.len();
-        self.fair = Fair::new(config);
+        self.sched = recording(config, Arc::clone(self.sched.topology()));
         self.charges.clear();
-        if let Some(topology) = &self.topology {
-            self.fair.init_sched_cache(topology);
-        }
-        self.fair.log_mut().decisions = Some(Vec::new());
         self.tasks.clear();
         self.groups.clear();
         self.coverage = Coverage::default();
         self.pids.clear();
-        self.free.clear();
         self.cpus = vec![Cpu::default(); cpus];
         self.tally.desyncs += 1;
     }
+}
+
+/// A scheduler that records its decisions.
+fn recording(config: KernelConfig, topology: Arc<Topology>) -> Sched {
+    let mut sched = Sched::new(config, topology);
+    sched.record(false, false);
+    sched
 }

@@ -24,8 +24,8 @@ impl Model {
     /// The rest of `__schedule`.
     pub(super) fn switch(&mut self, switch: &Switch) {
         let Switch { cpu, prev, prev_state, next, next_is_fair } = *switch;
-        if let Some(id) = self.task(prev).filter(|id| self.fair.curr(cpu) != Some(*id)) {
-            self.tally.desyncs += u64::from(self.fair.curr(cpu).is_some() || self.fair.entity(id).on_rq);
+        if let Some(id) = self.task(prev).filter(|id| self.sched.curr(cpu) != Some(*id)) {
+            self.tally.desyncs += u64::from(self.sched.curr(cpu).is_some() || self.sched.on_rq(id));
             self.force_running(cpu, prev);
         }
         let leaves = prev_state != PrevState::Runnable && self.task(prev).is_some();
@@ -39,7 +39,7 @@ impl Model {
 
     /// `__schedule` that picked the running task again.
     pub(super) fn repick(&mut self, cpu: CpuId, certain: bool) {
-        if let Some(pid) = self.fair.curr(cpu).map(|curr| self.pid(curr)) {
+        if let Some(pid) = self.sched.curr(cpu).map(|curr| self.pid(curr)) {
             self.schedule(cpu, None, pid, Pick::Fair { pid, certain });
         }
     }
@@ -55,10 +55,10 @@ impl Model {
 
     /// `deactivate_task` of the running task, unless it was dequeued before.
     pub(super) fn deactivate_curr(&mut self, cpu: CpuId, special: bool) {
-        let awake = |curr: &TaskId| self.fair.entity(*curr).on_rq && !self.fair.entity(*curr).sched_delayed;
-        if let Some(curr) = self.fair.curr(cpu).filter(awake) {
+        let awake = |curr: &TaskId| self.sched.on_rq(*curr) && !self.fair().entity(*curr).sched_delayed;
+        if let Some(curr) = self.sched.curr(cpu).filter(awake) {
             let complete = self.queues_known(curr);
-            self.fair.dequeue_task(cpu, curr, Dequeue { sleep: true, special, ..Dequeue::default() }, self.clock(cpu));
+            self.sched.dequeue_task(cpu, curr, Dequeue { sleep: true, special, ..Dequeue::default() }, self.clock(cpu));
             if !complete {
                 self.dequeued_from_incomplete(curr);
             }
@@ -68,7 +68,7 @@ impl Model {
     /// A pick that found nothing to run has dequeued the tasks whose dequeue was delayed.
     pub(super) fn pick_nothing(&mut self, cpu: CpuId) {
         if self.runnable(cpu).is_empty() {
-            self.fair.pick_task(cpu, self.clock(cpu));
+            self.sched.pick_task(cpu, self.clock(cpu));
         }
     }
 
@@ -87,26 +87,26 @@ impl Model {
             Pick::Other { .. } => {}
             Pick::Idle => {
                 // The fair class was called and found at most tasks whose dequeue is delayed; it dequeues them.
-                let runnable = self.fair.pick_task(cpu, self.clock(cpu));
+                let runnable = self.sched.pick_task(cpu, self.clock(cpu));
                 self.tally.desyncs += u64::from(runnable.is_some());
             }
         }
         let now = self.clock(cpu);
         if !again {
-            let curr = self.fair.curr(cpu);
+            let curr = self.sched.curr(cpu);
             let queue = &mut self.cpus[cpu.index()];
             queue.clock = now;
             if curr.is_none() {
                 queue.charged_at = self.now;
             }
         }
-        self.fair.switch_to(cpu, next, now);
+        self.sched.follow().pick(cpu, next, now);
         now
     }
 
     /// The end of `__schedule`: need-resched is clear.
     pub(super) fn end_schedule(&mut self, cpu: CpuId) {
-        self.fair.clear_resched(cpu);
+        self.sched.clear_resched(cpu);
         self.end_series(cpu);
     }
 }

@@ -16,14 +16,14 @@ pub struct Shown {
 impl Model {
     /// The queue, the running task first.
     pub(super) fn queue(&self, cpu: CpuId) -> Vec<Queued> {
-        let curr = self.fair.curr(cpu);
-        let all = curr.into_iter().chain(self.fair.cfs_tasks(cpu).filter(|id| Some(*id) != curr));
+        let curr = self.sched.curr(cpu);
+        let all = curr.into_iter().chain(self.fair().cfs_tasks(cpu).filter(|id| Some(*id) != curr));
         all.map(|id| {
-            let (se, pid) = (self.fair.entity(id), self.pid(id));
+            let (se, pid) = (self.fair().entity(id), self.pid(id));
             let task = self.tasks.get(&pid);
-            let flat = self.fair.config.rules.flat_hierarchy;
-            let group = if flat { GroupId::ROOT } else { self.fair.group_of(id) };
-            let zero = self.fair.group_rq(group, cpu).min_vruntime;
+            let flat = self.fair().config.rules.flat_hierarchy;
+            let group = if flat { GroupId::ROOT } else { self.fair().group_of(id) };
+            let zero = self.fair().group_rq(group, cpu).min_vruntime;
             let key = |v: Vruntime| v.since(zero);
             Queued {
                 pid,
@@ -34,9 +34,9 @@ impl Model {
                 known: task.is_some_and(|task| task.known),
                 vruntime: se.vruntime.0,
                 key: key(se.vruntime),
-                lag: self.eevdf.then(|| self.fair.view().lag(id)),
+                lag: self.eevdf.then(|| self.fair().view().lag(id)),
                 deadline: self.eevdf.then_some(se.deadline.0),
-                slice: self.fair.view().slice(id),
+                slice: self.fair().view().slice(id),
                 ran: se.sum_exec_runtime - se.prev_sum_exec_runtime,
                 kernel_vruntime: task.and_then(|task| task.shown.vruntime),
                 kernel_deadline: task.and_then(|task| task.shown.deadline),

@@ -30,7 +30,7 @@ impl Model {
         let Some(task) = self.tasks.get_mut(&probe.pid) else { return self.probe_idle(probe) };
         task.shown = Shown { vruntime: Some(probe.vruntime), deadline: Some(probe.deadline) };
         let (id, known) = (task.id, task.known);
-        let on_rq = self.fair.entity(id).on_rq;
+        let on_rq = self.sched.on_rq(id);
         if let Some(address) = probe.address {
             self.read_address(id, address);
         }
@@ -39,12 +39,12 @@ impl Model {
         }
         match probe.point {
             Point::Waking if !known && !probe.queued && !on_rq => {
-                let mut state = self.fair.view().task_state(id);
+                let mut state = self.fair().view().task_state(id);
                 (state.vlag, state.slice) = (probe.lag, probe.slice);
-                self.fair.restore().task(id, state);
+                self.sched.follow().restore().task(id, state);
                 self.tally.inputs.take(InputKind::SleepingState);
                 if let Some(load) = probe.load {
-                    self.fair.restore().load(id, load);
+                    self.sched.follow().restore().load(id, load);
                     self.tally.inputs.take(InputKind::TaskLoad);
                 }
             }
@@ -60,10 +60,10 @@ impl Model {
     fn compare_state(&mut self, id: TaskId, probe: &Probe, charged: bool) {
         let left_class = self.tasks.get(&probe.pid).is_some_and(|task| task.left_class);
         // The model does not follow a task of another class from CPU to CPU.
-        let cpu = if left_class { self.at } else { self.fair.entity(id).cpu };
+        let cpu = if left_class { self.at } else { self.sched.cpu_of(id) };
         let snapshot = match probe.point {
             // It may still be blocking.
-            Point::Waking if self.fair.curr(cpu) == Some(id) && self.at != cpu => return,
+            Point::Waking if self.sched.curr(cpu) == Some(id) && self.at != cpu => return,
             Point::Waking if !probe.queued => Snapshot { sums: None, ..self.snapshot(cpu, id) },
             Point::Woken if left_class => Snapshot { sums: None, ..self.snapshot(cpu, id) },
             Point::Woken | Point::Next | Point::Prev => {
@@ -96,7 +96,7 @@ impl Model {
         // The weight by which a task competes. At a charge it has that of before the tick, the pick or the enqueue around it.
         let weight = probe.weight.filter(|_| probe.point != Point::Runtime);
         if let (Some(kernel), Some(id)) = (weight, self.task(probe.pid)) {
-            fields.push((Field::HWeight, kernel as i64, self.fair.entity(id).h_load.weight as i64));
+            fields.push((Field::HWeight, kernel as i64, self.fair().entity(id).h_load.weight as i64));
         }
         fields.extend(probe.sums.zip(model.sums).into_iter().flat_map(|(kernel, model)| sums(kernel, model)));
         // The levels above are charged after this record.
@@ -109,8 +109,8 @@ impl Model {
 
     /// The entity of a task's group, the queue that it is on, and the loads that its weight is made of.
     fn compare_group(&self, cpu: CpuId, id: TaskId, kernel: &GroupEntity, fields: &mut Vec<(Field, i64, i64)>) {
-        let group = self.fair.group_of(id);
-        let Some(se) = self.fair.group_entity(group, cpu) else { return };
+        let group = self.fair().group_of(id);
+        let Some(se) = self.fair().group_entity(group, cpu) else { return };
         if let Some(state) = kernel.state {
             fields.extend([
                 (Field::GroupVruntime, state.vruntime.0 as i64, se.vruntime.0 as i64),
@@ -119,22 +119,22 @@ impl Model {
             ]);
         }
         fields.push((Field::GroupWeight, kernel.weight as i64, se.load.weight as i64));
-        let above = self.fair.group(group).parent;
+        let above = self.fair().group(group).parent;
         if let Some((kernel, model)) = kernel.sums.zip(self.sums_of(cpu, above)) {
             let names = [Field::ParentZero, Field::ParentSum, Field::ParentWeight, Field::ParentCount];
             fields.extend(sums(kernel, model).into_iter().zip(names).map(|((_, k, m), name)| (name, k, m)));
         }
         // With one CPU the weight is the group's shares, whatever the loads are.
         if self.cpus.len() > 1 {
-            let queue = &self.fair.group_rq(group, cpu).pelt;
+            let queue = &self.fair().group_rq(group, cpu).pelt;
             fields.push((Field::Load, kernel.load as i64, queue.avg.load_avg as i64));
             // With groups of before the recording these are inputs.
             let computed = [
                 (Field::TgLoadContrib, kernel.contrib as i64, queue.tg_load_avg_contrib as i64),
-                (Field::TgLoad, kernel.tg_load_avg, self.fair.group(group).load.load_avg),
+                (Field::TgLoad, kernel.tg_load_avg, self.fair().group(group).load.load_avg),
             ];
             let runnable = kernel.runnable.into_iter().flat_map(|kernel| {
-                let sum = self.fair.group(group).load.runnable_avg;
+                let sum = self.fair().group(group).load.runnable_avg;
                 [
                     (Field::Runnable, kernel.own as i64, queue.avg.runnable_avg as i64),
                     (Field::TgRunnableContrib, kernel.contrib as i64, queue.tg_runnable_avg_contrib as i64),
@@ -158,7 +158,7 @@ impl Model {
     }
 
     pub(super) fn snapshot(&self, cpu: CpuId, id: TaskId) -> Snapshot {
-        let se = self.fair.entity(id);
+        let se = self.fair().entity(id);
         Snapshot {
             pid: self.pid(id),
             vruntime: se.vruntime.0 as i64,
@@ -170,9 +170,9 @@ impl Model {
 
     /// The group on whose queue a task competes: from 7.3 on the root for every task.
     pub(super) fn competes_in(&self, id: TaskId) -> GroupId {
-        match self.fair.config.rules.flat_hierarchy {
+        match self.fair().config.rules.flat_hierarchy {
             true => GroupId::ROOT,
-            false => self.fair.group_of(id),
+            false => self.fair().group_of(id),
         }
     }
 
@@ -181,15 +181,15 @@ impl Model {
         if group == GroupId::ROOT && !self.cpus[cpu.index()].zero_taken || !self.is_complete(group, cpu) {
             return None;
         }
-        let (sums, zero) = (self.fair.view().sums(group, cpu), self.fair.group_rq(group, cpu).min_vruntime.0);
-        let count = self.fair.group_rq(group, cpu).nr_competing(&self.fair.config);
+        let (sums, zero) = (self.fair().view().sums(group, cpu), self.fair().group_rq(group, cpu).min_vruntime.0);
+        let count = self.fair().group_rq(group, cpu).nr_competing(&self.fair().config);
         Some(Sums { zero, sum: sums.avg_vruntime, weight: sums.avg_load as u64, count })
     }
 
     fn take_zero(&mut self, cpu: CpuId, probe: &Probe) {
         let wanted = !self.cpus[cpu.index()].zero_taken && self.is_complete(GroupId::ROOT, cpu);
         let Some(sums) = probe.sums.filter(|_| wanted) else { return };
-        let known = self.fair.curr(cpu).into_iter().chain(self.fair.view().queued(cpu)).all(|id| self.known(id));
+        let known = self.sched.curr(cpu).into_iter().chain(self.fair().view().queued(cpu)).all(|id| self.known(id));
         if known {
             self.take_position(cpu, Vruntime(sums.zero));
             self.note_zero_taken(cpu);

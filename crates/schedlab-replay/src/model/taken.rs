@@ -12,21 +12,21 @@ use crate::trace::{SelectState, TaskAverages};
 impl Model {
     /// Slice of a task that is about to be placed, if the trace shows it; its lag as guessed, if nothing shows its state.
     pub(super) fn take_lag(&mut self, id: TaskId, first: Option<First>) {
-        let mut state = self.fair.view().task_state(id);
+        let mut state = self.fair().view().task_state(id);
         match first {
             Some(First::Probed { probe, .. }) => state.slice = probe.slice,
-            Some(First::Unknown) if self.eevdf => state.vlag = self.guess.lag(self.fair.view().lag_limit(id)),
+            Some(First::Unknown) if self.eevdf => state.vlag = self.guess.lag(self.fair().view().lag_limit(id)),
             _ => return,
         }
-        self.fair.restore().task(id, state);
+        self.sched.follow().restore().task(id, state);
     }
 
     /// A task that is queued at its first record has used a part of its slice.
     pub(super) fn guess_used_slice(&mut self, id: TaskId) {
-        let mut state = self.fair.view().task_state(id);
+        let mut state = self.fair().view().task_state(id);
         let used = self.guess.used(state.deadline.since(state.vruntime));
         state.deadline = state.deadline.plus(-used);
-        self.fair.restore().task(id, state);
+        self.sched.follow().restore().task(id, state);
     }
 
     /// The first task seen on a queue shows roughly where the queue is in virtual time.
@@ -48,26 +48,26 @@ impl Model {
         if self.coverage.is_preexisting() {
             return;
         }
-        let alone = self.fair.rq(cpu).nr_competing(&self.fair.config) == 1;
+        let alone = self.fair().rq(cpu).nr_competing(&self.fair().config) == 1;
         let queue = &mut self.cpus[cpu.index()];
         let guess = !std::mem::replace(&mut queue.primed, true);
         let settles = arrives && (alone || !self.eevdf) && !std::mem::replace(&mut queue.settled, true);
         if guess || settles {
-            let off = self.first_vruntime(id, first).since(self.fair.entity(id).vruntime);
-            let zero = self.fair.rq(cpu).min_vruntime.plus(off);
+            let off = self.first_vruntime(id, first).since(self.fair().entity(id).vruntime);
+            let zero = self.fair().rq(cpu).min_vruntime.plus(off);
             self.take_position(cpu, zero);
         }
     }
 
     /// The same for a task whose own state is known: it keeps its place relative to the queue.
     pub(super) fn align_queue_and_task(&mut self, cpu: CpuId, id: TaskId, first: Option<First>) {
-        let before = self.fair.rq(cpu).min_vruntime;
+        let before = self.fair().rq(cpu).min_vruntime;
         self.align_queue(cpu, id, first, true);
-        let off = self.fair.rq(cpu).min_vruntime.since(before);
+        let off = self.fair().rq(cpu).min_vruntime.since(before);
         if off != 0 {
-            let mut state = self.fair.view().task_state(id);
+            let mut state = self.fair().view().task_state(id);
             (state.vruntime, state.deadline) = (state.vruntime.plus(off), state.deadline.plus(off));
-            self.fair.restore().task(id, state);
+            self.sched.follow().restore().task(id, state);
         }
     }
 
@@ -75,9 +75,9 @@ impl Model {
         let (vruntime, ran) = match first {
             First::Printed { vruntime, ran } => (vruntime, ran),
             First::Probed { probe, ran } => (probe.vruntime, ran),
-            First::Unknown => (self.fair.entity(id).vruntime.0, 0),
+            First::Unknown => (self.fair().entity(id).vruntime.0, 0),
         };
-        Vruntime(vruntime.wrapping_sub(calc_delta_fair(ran, self.fair.entity(id).load)))
+        Vruntime(vruntime.wrapping_sub(calc_delta_fair(ran, self.fair().entity(id).load)))
     }
 
     /// Overwrites the state of a queued task with what the trace shows of it.
@@ -88,7 +88,7 @@ impl Model {
             *(if self.eevdf { &mut self.tally.tasks.solved } else { &mut self.tally.tasks.guessed }) += 1;
             return;
         }
-        let mut state = self.fair.view().task_state(id);
+        let mut state = self.fair().view().task_state(id);
         let vruntime = self.first_vruntime(id, first);
         // Where only vruntime is shown, the deadline keeps its distance.
         state.deadline = vruntime.plus(state.deadline.since(state.vruntime));
@@ -100,13 +100,13 @@ impl Model {
                 state.vlag = probe.lag;
             }
         }
-        self.fair.restore().task(id, state);
+        self.sched.follow().restore().task(id, state);
         if let First::Probed { probe, .. } = first {
             if probe.delayed {
-                self.fair.mark_delayed(id);
+                self.sched.follow().mark_delayed(id);
             }
             if let Some(load) = probe.load {
-                self.fair.restore().load(id, load);
+                self.sched.follow().restore().load(id, load);
                 self.tally.inputs.take(InputKind::TaskLoad);
             }
             self.read_initial_group_state(id, &probe);
@@ -129,25 +129,25 @@ impl Model {
 
     /// A task's load average as a probe of its placement shows it. In groups loads follow from other probes.
     pub fn take_task_load(&mut self, id: TaskId, load_avg: u64) {
-        if self.fair.nr_groups() == 1 {
-            self.fair.restore().task_load_avg(id, load_avg);
+        if self.fair().nr_groups() == 1 {
+            self.sched.follow().restore().task_load_avg(id, load_avg);
             self.tally.inputs.take(InputKind::TaskLoad);
         }
     }
 
     /// The averages of a task that a balancing pass looks at, and `h_load` of its CPU's queue.
     pub fn take_task_averages(&mut self, id: TaskId, src: CpuId, shown: &TaskAverages) {
-        if self.fair.nr_groups() == 1 {
-            self.fair.restore().task_load_avg(id, shown.load_avg);
-            self.fair.restore().task_util_avg(id, shown.util_avg);
-            self.fair.restore().h_load(src, shown.h_load, shown.last_h_load_update);
+        if self.fair().nr_groups() == 1 {
+            self.sched.follow().restore().task_load_avg(id, shown.load_avg);
+            self.sched.follow().restore().task_util_avg(id, shown.util_avg);
+            self.sched.follow().restore().h_load(src, shown.h_load, shown.last_h_load_update);
         }
     }
 
     /// The same of a CPU's queue.
     pub fn take_cpu_load(&mut self, cpu: CpuId, load_avg: u64) {
-        if self.fair.nr_groups() == 1 {
-            self.fair.restore().cpu_load_avg(cpu, load_avg);
+        if self.fair().nr_groups() == 1 {
+            self.sched.follow().restore().cpu_load_avg(cpu, load_avg);
             self.tally.inputs.take(InputKind::CpuLoad);
         }
     }
@@ -156,7 +156,7 @@ impl Model {
     pub fn take_cpu_averages(&mut self) {
         for cpu in (0..self.cpus.len() as u32).map(CpuId) {
             if let Some((averages, until)) = self.cpus[cpu.index()].averages {
-                self.fair.restore().cpu_averages(cpu, averages, until);
+                self.sched.follow().restore().cpu_averages(cpu, averages, until);
             }
         }
     }
@@ -181,7 +181,7 @@ impl Model {
 
     /// The position of a CPU's root queue in virtual time: set from a task, or the kernel's own.
     pub(super) fn take_position(&mut self, cpu: CpuId, zero: Vruntime) {
-        self.fair.restore().min_vruntime(GroupId::ROOT, cpu, zero);
+        self.sched.follow().restore().min_vruntime(GroupId::ROOT, cpu, zero);
         let again = self.cpus[cpu.index()].zero_was_taken;
         self.tally.inputs.take(if again { InputKind::QueuePositionAgain } else { InputKind::QueuePosition });
     }

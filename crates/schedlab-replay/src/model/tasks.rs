@@ -29,20 +29,20 @@ impl Model {
         let id = self.allocate(pid, &TaskAttr { nice, policy, cpu, group, ..TaskAttr::default() });
         if let Location::Asleep(_) = at {
             // Far to the left on any queue: its queue alone places it, as a long sleeper.
-            let state = TaskState { vruntime: Vruntime(0).plus(-(1 << 40)), ..self.fair.view().task_state(id) };
-            self.fair.restore().task(id, state);
+            let state = TaskState { vruntime: Vruntime(0).plus(-(1 << 40)), ..self.fair().view().task_state(id) };
+            self.sched.follow().restore().task(id, state);
             // Its load has decayed, and is a part of its queue's.
-            return self.fair.restore().task_load_avg(id, 0);
+            return self.sched.follow().restore().task_load_avg(id, 0);
         }
         self.prime_queue(cpu, id, first);
         let now = self.clock(cpu);
         self.take_lag(id, first);
-        self.fair.enqueue_task(cpu, id, Enqueue::default(), now);
+        self.sched.enqueue_task(cpu, id, Enqueue::default(), now);
         if first == Some(First::Unknown) {
             self.guess_used_slice(id);
         }
-        if let (Location::Running(cpu), None) = (at, self.fair.curr(cpu)) {
-            self.fair.set_next_task(cpu, id, true, now);
+        if let (Location::Running(cpu), None) = (at, self.sched.curr(cpu)) {
+            self.sched.set_next_task(cpu, id, true, now);
         }
         // Last: if the task runs, its mark of protection is the kernel's.
         self.take_state(pid, first);
@@ -57,9 +57,9 @@ impl Model {
             return *group;
         }
         let parent = self.group_of_name(&name.parent(), now);
-        let group = self.fair.sched_create_group(parent);
+        let group = self.sched.fair.sched_create_group(parent);
         if let Some(shares) = self.initial.shares(name) {
-            self.fair.sched_group_set_shares(group, shares, now);
+            self.sched.fair.sched_group_set_shares(group, shares, now);
         }
         self.coverage.add_group(group, self.cpus.len());
         self.groups.insert(name.clone(), group);
@@ -67,17 +67,11 @@ impl Model {
     }
 
     fn allocate(&mut self, pid: Pid, attr: &TaskAttr) -> TaskId {
-        let id = match self.free.pop() {
-            Some(id) => {
-                self.fair.recycle(id, attr);
-                self.pids[id.index()] = pid;
-                id
-            }
-            None => {
-                self.pids.push(pid);
-                self.fair.add_task(attr)
-            }
-        };
+        let id = self.sched.add_task(attr);
+        match self.pids.get_mut(id.index()) {
+            Some(reused) => *reused = pid,
+            None => self.pids.push(pid),
+        }
         let queued_at = self.next_order();
         let (known, was_known, printed, shown) = (false, false, None, Shown::default());
         let (migrated, moving, left_class) = (false, Moving::No, false);
@@ -102,21 +96,21 @@ impl Model {
     pub(super) fn fork(&mut self, cpu: CpuId, parent: Pid, child: Pid, certain: bool) {
         self.release(child);
         let parent_task = self.tasks.get(&parent).cloned();
-        let like = parent_task.as_ref().map(|parent| self.fair.entity(parent.id));
+        let like = parent_task.as_ref().map(|parent| self.fair().entity(parent.id));
         let attr = TaskAttr {
             nice: like.map_or(0, |se| se.nice),
             policy: like.map_or(FairPolicy::Normal, |se| se.policy),
             slice: like.filter(|se| se.custom_slice).map(|se| se.slice),
-            group: parent_task.as_ref().map_or(GroupId::ROOT, |parent| self.fair.group_of(parent.id)),
+            group: parent_task.as_ref().map_or(GroupId::ROOT, |parent| self.fair().group_of(parent.id)),
             cpu,
             ..TaskAttr::default()
         };
         let id = self.allocate(child, &attr);
         let now = self.clock(cpu);
-        self.fair.task_fork(cpu, id, now);
-        self.fair.clear_resched(cpu);
+        self.sched.task_fork(id, cpu, now);
+        self.sched.clear_resched(cpu);
         if let (Some(parent), Some(task)) = (parent_task, self.tasks.get_mut(&child)) {
-            task.known = parent.known && (certain || !self.fair.config.version.rules.fork_places);
+            task.known = parent.known && (certain || !self.sched.fair.config.version.rules.fork_places);
             task.was_known = task.known;
             task.printed = parent.printed;
         }
@@ -138,8 +132,8 @@ impl Model {
             ..TaskAttr::default()
         };
         let id = self.allocate(start.pid, &attr);
-        self.fair.task_fork(cpu, id, now);
-        self.fair.clear_resched(cpu);
+        self.sched.task_fork(id, cpu, now);
+        self.sched.clear_resched(cpu);
         self.tasks.entry(start.pid).and_modify(|task| {
             (task.known, task.was_known, task.waking) = (true, true, Waking::New);
         });
@@ -148,43 +142,44 @@ impl Model {
     /// `set_user_nice`, or a change to or from SCHED_IDLE.
     pub(super) fn reweight(&mut self, pid: Pid, weight: Weight) {
         let Some(id) = self.tasks.get(&pid).map(|task| task.id) else { return };
-        let cpu = self.fair.entity(id).cpu;
+        let cpu = self.sched.cpu_of(id);
         let now = self.clock(cpu);
         match weight {
             Weight::Nice(nice) => {
                 // SCHED_BATCH shows in no record.
-                if self.fair.entity(id).policy == FairPolicy::Idle {
-                    self.fair.set_policy(id, FairPolicy::Normal, now);
+                if self.fair().entity(id).policy == FairPolicy::Idle {
+                    self.sched.set_policy(id, FairPolicy::Normal, now);
                 }
-                self.fair.set_user_nice(id, nice, now);
+                self.sched.set_user_nice(id, nice, now);
             }
-            Weight::Idle => drop(self.fair.set_policy(id, FairPolicy::Idle, now)),
+            Weight::Idle => drop(self.sched.set_policy(id, FairPolicy::Idle, now)),
         }
-        self.fair.clear_resched(cpu);
+        self.sched.clear_resched(cpu);
     }
 
     /// `set_user_nice`.
     pub(super) fn set_nice(&mut self, pid: Pid, nice: i8) {
         let Some(id) = self.tasks.get(&pid).map(|task| task.id) else { return };
-        let cpu = self.fair.entity(id).cpu;
-        self.fair.set_user_nice(id, nice, self.clock(cpu));
-        self.fair.clear_resched(cpu);
+        let cpu = self.sched.cpu_of(id);
+        self.sched.set_user_nice(id, nice, self.clock(cpu));
+        self.sched.clear_resched(cpu);
     }
 
     /// `__sched_setscheduler`.
     pub(super) fn set_scheduler(&mut self, pid: Pid, params: SchedParams) {
         let Some((id, left_class)) = self.tasks.get(&pid).map(|task| (task.id, task.left_class)) else { return };
         if left_class {
-            return self.fair.set_params_outside(id, params);
+            return self.sched.follow().set_params_outside(id, params);
         }
-        let cpu = self.fair.entity(id).cpu;
-        self.fair.__sched_setscheduler(id, params, self.clock(cpu));
-        self.fair.clear_resched(cpu);
+        let cpu = self.sched.cpu_of(id);
+        let now = self.clock(cpu);
+        self.sched.follow().sched_setscheduler(id, params, now);
+        self.sched.clear_resched(cpu);
     }
 
     /// `_sched_setscheduler`.
     pub(super) fn set_policy(&mut self, pid: Pid, policy: FairPolicy) {
-        let Some(se) = self.tasks.get(&pid).map(|task| self.fair.entity(task.id)) else { return };
+        let Some(se) = self.tasks.get(&pid).map(|task| self.fair().entity(task.id)) else { return };
         let slice = se.custom_slice.then_some(se.slice);
         self.set_scheduler(pid, SchedParams { policy, nice: se.nice, slice });
     }
@@ -192,9 +187,10 @@ impl Model {
     /// `do_set_cpus_allowed`.
     pub(super) fn set_affinity(&mut self, pid: Pid) {
         let Some(id) = self.task(pid) else { return };
-        let cpu = self.fair.entity(id).cpu;
-        self.fair.do_set_cpus_allowed(id, self.clock(cpu));
-        self.fair.clear_resched(cpu);
+        let cpu = self.sched.cpu_of(id);
+        let now = self.clock(cpu);
+        self.sched.follow().set_cpus_allowed(id, now);
+        self.sched.clear_resched(cpu);
     }
 
     /// `sched_move_task`.
@@ -202,38 +198,38 @@ impl Model {
         let Some(id) = self.task(pid) else { return };
         let now = self.clock(cpu);
         let resched = match to {
-            Group::Same => self.fair.requeue_task(id, now),
+            Group::Same => self.sched.follow().requeue_task(id, now),
             // A control group is left only by a write to a file.
             Group::Root if matches!(self.initial.group_of(pid), GroupName::Cgroup(_)) => {
-                self.fair.requeue_task(id, now)
+                self.sched.follow().requeue_task(id, now)
             }
-            Group::Root => self.fair.sched_move_task(id, GroupId::ROOT, now),
+            Group::Root => self.sched.sched_move_task(id, GroupId::ROOT, now),
             Group::New => {
-                let group = self.fair.sched_create_group(GroupId::ROOT);
-                self.fair.sched_move_task(id, group, now)
+                let group = self.sched.fair.sched_create_group(GroupId::ROOT);
+                self.sched.sched_move_task(id, group, now)
             }
         };
         if self.runnable(cpu).len() > 1 {
             self.judge_preemption(DecisionKind::Move, cpu, id, resched != Resched::No, flag);
         }
-        self.fair.clear_resched(cpu);
+        self.sched.clear_resched(cpu);
     }
 
     /// `switched_from_fair`: the task leaves its queue with a relative vruntime. A sleeping task is placed first.
     pub(super) fn switched_from(&mut self, pid: Pid) {
         let Some(id) = self.task(pid) else { return };
-        let cpu = self.fair.entity(id).cpu;
+        let cpu = self.sched.cpu_of(id);
         let now = self.clock(cpu);
-        self.fair.finish_delayed(id);
-        if !self.fair.entity(id).on_rq {
-            self.fair.enqueue_task(cpu, id, Enqueue { wakeup: true, ..Enqueue::default() }, now);
+        self.sched.follow().finish_delayed(id);
+        if !self.sched.on_rq(id) {
+            self.sched.enqueue_task(cpu, id, Enqueue { wakeup: true, ..Enqueue::default() }, now);
         }
-        self.fair.dequeue_task(cpu, id, Dequeue::default(), now);
-        if self.fair.curr(cpu) == Some(id) {
+        self.sched.dequeue_task(cpu, id, Dequeue::default(), now);
+        if self.sched.curr(cpu) == Some(id) {
             self.cpus[cpu.index()].clock = now;
-            self.fair.put_prev_task(cpu, now);
+            self.sched.put_prev_task(cpu, now);
         }
-        self.fair.switched_from(id, now);
+        self.sched.follow().switched_from(id, now);
         self.tasks.entry(pid).and_modify(|task| task.left_class = true);
     }
 
@@ -248,28 +244,29 @@ impl Model {
             Location::Asleep(_) => return,
         };
         self.leave_cpu(id);
-        self.fair.migrate_task_rq(id, self.fair.entity(id).cpu, cpu);
+        let from = self.sched.cpu_of(id);
+        self.sched.follow().set_task_cpu(id, from, cpu, None);
         let now = self.clock(cpu);
-        self.fair.enqueue_task(cpu, id, Enqueue::default(), now);
-        if runs && self.fair.curr(cpu).is_none() {
-            self.fair.set_next_task(cpu, id, false, now);
+        self.sched.enqueue_task(cpu, id, Enqueue::default(), now);
+        if runs && self.sched.curr(cpu).is_none() {
+            self.sched.set_next_task(cpu, id, false, now);
         }
-        self.fair.clear_resched(cpu);
+        self.sched.clear_resched(cpu);
     }
 
     /// A task has exited and left its CPU.
     pub(super) fn release(&mut self, pid: Pid) {
         let Some(task) = self.tasks.remove(&pid) else { return };
-        let (id, cpu) = (task.id, self.fair.entity(task.id).cpu);
+        let (id, cpu) = (task.id, self.sched.cpu_of(task.id));
         let now = self.clock(cpu);
-        self.fair.finish_delayed(id);
-        if self.fair.entity(id).on_rq {
-            self.fair.dequeue_task(cpu, id, Dequeue { sleep: true, special: true, ..Dequeue::default() }, now);
+        self.sched.follow().finish_delayed(id);
+        if self.sched.on_rq(id) {
+            self.sched.dequeue_task(cpu, id, Dequeue { sleep: true, special: true, ..Dequeue::default() }, now);
         }
-        if self.fair.curr(cpu) == Some(id) {
-            self.fair.put_prev_task(cpu, now);
+        if self.sched.curr(cpu) == Some(id) {
+            self.sched.put_prev_task(cpu, now);
         }
-        self.fair.task_dead(id);
-        self.free.push(id);
+        self.sched.task_dead(id);
+        self.sched.release_task(id);
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use schedlab_model::{CpuId, Nanos, Pid};
 use schedlab_policy::{KernelConfig, PreemptModel, Resched, Version};
+use schedlab_trace::Header;
 
 use super::Model;
 use crate::decision::{DecisionKind, Outcome, Unjudged};
@@ -12,6 +13,7 @@ use crate::operation::{
     Caller, Cause, Charge, First, Flag, Input, Location, NewTask, Operation, PrevState, Switch, Wakeup, Weight,
 };
 use crate::tally::Tally;
+use crate::topology::Machine;
 
 const CPU: CpuId = CpuId(0);
 const RUNS: Pid = 1;
@@ -19,7 +21,8 @@ const DELAYED: Pid = 2;
 const WAKEE: Pid = 3;
 
 fn model(config: KernelConfig) -> Model {
-    Model::new(config, Tally::default(), Arc::new(InitialGroups::default()), false)
+    let topology = Arc::new(Machine::of(&Header::default(), config.nr_cpus).topology);
+    Model::new(config, topology, Tally::default(), Arc::new(InitialGroups::default()), false)
 }
 
 fn apply(model: &mut Model, operation: Operation) {
@@ -60,7 +63,7 @@ fn with_a_delayed_task() -> Model {
 }
 
 fn is_delayed(model: &Model) -> bool {
-    let se = model.fair.entity(model.task(DELAYED).unwrap());
+    let se = model.fair().entity(model.task(DELAYED).unwrap());
     se.on_rq && se.sched_delayed
 }
 
@@ -148,9 +151,9 @@ fn a_shared_flag_counts_against_the_model() {
 /// On which CPUs tasks are queued and run, and where they are in virtual time.
 fn queues(model: &Model) -> String {
     let tasks = [RUNS, DELAYED, WAKEE].into_iter().filter_map(|pid| model.task(pid));
-    let entities: Vec<_> = tasks.map(|id| model.fair.entity(id)).collect();
+    let entities: Vec<_> = tasks.map(|id| model.fair().entity(id)).collect();
     let cpus = (0..2).map(CpuId);
-    let running: Vec<_> = cpus.map(|cpu| (model.fair.curr(cpu), model.fair.rq(cpu).h_nr_running)).collect();
+    let running: Vec<_> = cpus.map(|cpu| (model.sched.curr(cpu), model.fair().rq(cpu).h_nr_running)).collect();
     let places = entities.iter().map(|se| (se.cpu, se.on_rq, se.sched_delayed, se.vruntime, se.deadline, se.vlag));
     format!("{running:?} {:?}", places.collect::<Vec<_>>())
 }

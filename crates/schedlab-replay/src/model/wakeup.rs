@@ -37,7 +37,7 @@ impl Model {
         let Wakeup { cpu, pid, new, .. } = *wakeup;
         let Some(id) = self.task(pid) else { return };
         let waking = self.tasks.get_mut(&pid).map(|task| std::mem::take(&mut task.waking));
-        let (waker_cpu, resched) = (self.at, self.fair.need_resched(cpu));
+        let (waker_cpu, resched) = (self.at, self.fair().need_resched(cpu));
         let request = procedure::Wakeup { task: id, waker_cpu, sync: false, here: false, in_task: true };
         let driver = &mut Replay::new(self, Recorded::Enqueued { wakeup, resched });
         match waking {
@@ -51,14 +51,14 @@ impl Model {
     /// `enqueue_task` of a wakee. It may still be queued, because its dequeue was delayed.
     pub(super) fn enqueue_wakee(&mut self, id: TaskId, wakeup: &Wakeup, now: Nanos) {
         let Wakeup { cpu, pid, new, first, .. } = *wakeup;
-        let was_queued = self.fair.entity(id).on_rq;
+        let was_queued = self.sched.on_rq(id);
         if !was_queued {
             self.enqueued_on_incomplete(id, cpu);
             self.take_lag(id, first);
         }
         let migrated = self.tasks.get_mut(&pid).is_some_and(|task| std::mem::take(&mut task.migrated));
         let flags = Enqueue { wakeup: !new, migrated: migrated && !new, initial: new, delayed: was_queued };
-        self.fair.enqueue_task(cpu, id, flags, now);
+        self.sched.enqueue_task(cpu, id, flags, now);
         if !was_queued {
             self.align_queue(cpu, id, first, new || migrated);
             self.note_queued(pid);
@@ -69,7 +69,7 @@ impl Model {
     /// The enqueue of a wakee for which the running task is not charged, as it is charged in the preemption check only.
     pub(super) fn enqueue_uncharged(&mut self, cpu: CpuId, pid: Pid) {
         let Some(id) = self.task(pid) else { return };
-        let (se, rules) = (self.fair.entity(id), self.fair.config.version.rules);
+        let (se, rules) = (self.fair().entity(id), self.fair().config.version.rules);
         let queued = se.on_rq;
         let uncharged = match queued {
             // `ttwu_runnable` of a delayed task: up to 7.1 it is requeued before the charge; 7.2 charges first.
@@ -80,7 +80,7 @@ impl Model {
             let now = self.clock(cpu);
             let migrated = self.tasks.get_mut(&pid).is_some_and(|task| !queued && std::mem::take(&mut task.migrated));
             let flags = Enqueue { wakeup: true, migrated, delayed: queued, ..Enqueue::default() };
-            self.fair.enqueue_task(cpu, id, flags, now);
+            self.sched.enqueue_task(cpu, id, flags, now);
             self.note_queued(pid);
         }
     }
@@ -88,19 +88,19 @@ impl Model {
     /// Whether the running task is charged after a task of another group is queued, in the preemption check or by `schedule()`:
     /// up to 6.8 a new weight of a waiting group charges nobody. Where it depends on V (from 6.7 on), the order matters.
     pub(super) fn enqueue_charges_nobody(&self, cpu: CpuId, id: TaskId) -> bool {
-        let rules = self.fair.config.version.rules;
+        let rules = self.fair().config.version.rules;
         let around_others = matches!(rules.reweight, Reweight::AroundOthers { .. });
         around_others && !rules.reweight_charges && self.waits_beside_curr(cpu, id)
     }
 
     /// Whether a group of the task, or one above, is queued where the running task is queued itself.
     fn waits_beside_curr(&self, cpu: CpuId, id: TaskId) -> bool {
-        let Some(curr) = self.fair.curr(cpu) else { return false };
-        let (mut group, beside) = (self.fair.group_of(id), self.fair.group_of(curr));
+        let Some(curr) = self.sched.curr(cpu) else { return false };
+        let (mut group, beside) = (self.fair().group_of(id), self.fair().group_of(curr));
         while group != GroupId::ROOT && group != beside {
-            let above = self.fair.group(group).parent;
+            let above = self.fair().group(group).parent;
             if above == beside {
-                return self.fair.group_entity(group, cpu).is_some_and(|se| se.on_rq);
+                return self.fair().group_entity(group, cpu).is_some_and(|se| se.on_rq);
             }
             group = above;
         }

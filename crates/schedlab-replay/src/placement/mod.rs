@@ -93,7 +93,7 @@ impl Placements {
             }
             Operation::Fork { cpu, parent, child, .. } => {
                 let (Some(from), Some(to)) = (model.task(parent), model.task(child)) else { return };
-                self.kernel.fork((from, parent), (to, child), cpu);
+                self.kernel.fork(from, parent, to, child, cpu);
                 self.recent.insert(child);
                 let known = self.flips.contains(&parent);
                 set_known(&mut self.flips, child, known);
@@ -147,7 +147,7 @@ impl Placements {
         model.take_cpu_averages();
         let base = self.base(select, allowed, task, model);
         let answers = self.answers(select, &base, model);
-        let placed = self.kernel.select_task_rq_fair(&mut model.fair, &base, &model.pids);
+        let placed = self.kernel.select_task_rq_fair(&mut model.sched, &base, &model.pids);
         let rule = placed.rule;
         if !rule.precedes_recent_cpu() {
             self.recent.insert(select.pid);
@@ -258,8 +258,8 @@ impl Placements {
             model.take_cpu_load(select.prev, state.prev_load);
         }
         model.correct_cpu_averages(select.prev, &state);
-        self.tally.loads.add(model.now(), state.load.abs_diff(model.fair.entity(task).avg.load_avg) <= 2);
-        self.tally.cpu_loads.add(model.now(), state.prev_load.abs_diff(model.fair.cpu_load(select.prev)) <= 2);
+        self.tally.loads.add(model.now(), state.load.abs_diff(model.fair().entity(task).avg.load_avg) <= 2);
+        self.tally.cpu_loads.add(model.now(), state.prev_load.abs_diff(model.fair().cpu_load(select.prev)) <= 2);
     }
 }
 

@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 
 use schedlab_model::{CpuId, CpuMask, Pid, TaskId};
-use schedlab_policy::fair::Fair;
-use schedlab_policy::{Situation, WakeHistory};
+use schedlab_policy::{Sched, Situation, WakeHistory};
 
 use super::Placements;
 use crate::model::Model;
@@ -39,7 +38,7 @@ impl Placements {
     /// The row's answers for every value of what is unknown.
     pub(super) fn answers(&self, select: &Select, base: &Situation, model: &Model) -> BTreeSet<CpuId> {
         let waker = self.waker(select, model);
-        let mut fair = model.fair.clone();
+        let mut sched = model.sched.clone();
         let mut answers = BTreeSet::new();
         for idle in self.idle_sets(select) {
             for nr_idle_scan in self.limits(select) {
@@ -49,7 +48,7 @@ impl Placements {
                             base,
                             Unknown { idle, nr_idle_scan, flips, recent },
                             waker,
-                            &mut fair,
+                            &mut sched,
                             &model.pids,
                         ));
                     }
@@ -59,7 +58,7 @@ impl Placements {
         answers
     }
 
-    fn answer(&self, base: &Situation, unknown: Unknown, waker: Waker, fair: &mut Fair, pids: &[Pid]) -> CpuId {
+    fn answer(&self, base: &Situation, unknown: Unknown, waker: Waker, sched: &mut Sched, pids: &[Pid]) -> CpuId {
         let Unknown { idle, nr_idle_scan, flips, recent } = unknown;
         let mut kernel = self.kernel.clone();
         let followed = kernel.history(base.task, base.pid);
@@ -73,12 +72,12 @@ impl Placements {
             kernel.set_waker_flips(base.this, waker, flips, base.now);
         }
         let asked = Situation { idle, nr_idle_scan, ..*base };
-        kernel.select_task_rq_fair(fair, &asked, pids).cpu
+        kernel.select_task_rq_fair(sched, &asked, pids).cpu
     }
 
     /// The waker, if it is of the fair class; else the idle task stands for it.
     fn waker(&self, select: &Select, model: &Model) -> Waker {
-        let curr = model.fair.curr(select.this).filter(|_| !select.idle.has(select.this));
+        let curr = model.sched.curr(select.this).filter(|_| !select.idle.has(select.this));
         curr.filter(|_| !select.others.has(select.this)).map(|curr| (curr, model.pid(curr)))
     }
 

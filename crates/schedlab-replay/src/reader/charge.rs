@@ -1,4 +1,4 @@
-//! `sched_stat_runtime`, the record of `update_curr`: the records around it tell which function called it.
+//! `sched_stat_runtime`, the record of `update_curr`: the records around it show which function called it.
 
 use schedlab_model::{CpuId, Nanos, Pid};
 use schedlab_trace::Kind;

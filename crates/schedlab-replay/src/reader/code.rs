@@ -1,4 +1,4 @@
-//! What the running task was doing when it was charged: the records that follow on its CPU tell.
+//! What the running task was doing when it was charged: the records that follow on its CPU show it.
 
 use schedlab_model::{CpuId, Nanos, Pid, USEC};
 use schedlab_trace::{Kind, TaskState};

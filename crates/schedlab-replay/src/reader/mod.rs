@@ -1,7 +1,7 @@
 //! From records to operations: which function of the kernel emitted a record, and what it decided.
 //!
 //! Follows core.c and fair.c: an operation emits the same records in the same order in every modelled version, with three
-//! exceptions that the records themselves tell apart. The outcome of a decision is the need-resched flag of the CPU's next record.
+//! exceptions that the records themselves distinguish. The outcome of a decision is the need-resched flag of the CPU's next record.
 //! The reader does not use vruntimes, except to infer a weight from the growth of one.
 
 mod balance;
