@@ -8,11 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 import fake_engine
 from browser import Browser, started
 from schedlab.cli import main
 from schedlab.engine import Engine
+
+# No test depends on the speed of the machine, so no example has a time limit.
+settings.register_profile("schedlab", deadline=None)
+settings.load_profile("schedlab")
 
 
 @pytest.fixture

@@ -60,7 +60,7 @@ effects = st.floats(-0.5, 0.5).map(lambda x: round(x, 3))
 
 
 @given(st.lists(effects, min_size=1, max_size=6))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_what_adds_up_is_found_as_it_is(sizes: list[float]) -> None:
     names = [f"m{i}" for i in range(len(sizes))]
     answer = _ablate(names, _logarithms({frozenset([n]): v for n, v in zip(names, sizes, strict=True)}))
@@ -76,7 +76,7 @@ def test_what_adds_up_is_found_as_it_is(sizes: list[float]) -> None:
 
 
 @given(st.lists(effects, min_size=3, max_size=5), st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_what_two_do_together_is_split_between_them_and_said(sizes: list[float], data: st.DataObject) -> None:
     names = [f"m{i}" for i in range(len(sizes))]
     terms = {frozenset([n]): v for n, v in zip(names, sizes, strict=True)}
@@ -91,7 +91,7 @@ def test_what_two_do_together_is_split_between_them_and_said(sizes: list[float],
 
 
 @given(effects, effects)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_what_three_do_together_is_not_attributed(each: float, three: float) -> None:
     names = ["x", "y", "z"]
     terms = {frozenset([n]): each for n in names} | {frozenset(names): three}

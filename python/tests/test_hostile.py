@@ -101,7 +101,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "r"
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_no_edit_breaks_schedlab(data: st.DataObject, stored: Path, tmp_path: Path, capsys: Any) -> None:
     """Any value of any document replaced by anything: a table or one message, on every output."""

@@ -42,7 +42,7 @@ SCALAR = (
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(st.recursive(SCALAR, lambda of: st.lists(of) | st.dictionaries(st.text("ab .", min_size=1), of), max_leaves=6))
 def test_a_value_in_toml_is_the_value(value: Any) -> None:
     (text,) = texts({"key": value})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from schedlab.render import benchstat, ministat, perf_stat
@@ -141,7 +141,6 @@ def test_a_table_fits_without_losing_a_letter(width: int) -> None:
 CELLS = st.text(st.sampled_from("ab .,_-0"), max_size=60).map(str.strip)
 
 
-@settings(deadline=None)
 @given(st.integers(1, 9).flatmap(lambda n: st.lists(st.lists(CELLS, min_size=n, max_size=n), min_size=1, max_size=5)))
 def test_any_table_fits(rows: list[list[str]]) -> None:
     lines = columns(rows, "<>" * 4 + "<", width=50, indent=2)

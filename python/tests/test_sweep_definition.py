@@ -62,7 +62,7 @@ def test_loads_follow_the_machine_that_is_set(tmp_path: Path) -> None:
     assert read(tmp_path, text).points[0].sets == {"groups": 2}
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(2, 20), st.integers(0, 2**32), st.booleans())
 def test_a_latin_hypercube_has_one_point_in_each_part_of_each_axis(points: int, seed: int, log: bool) -> None:
     span = Span("a", 1000, 100_000, "ns", log, whole=False)

@@ -113,7 +113,7 @@ EVENTS = st.lists(
 )
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(EVENTS)
 def test_gaps_are_when_a_cpu_idles_and_a_task_waits(steps: list[tuple[int, int, str, int]]) -> None:
     """Against the definition, looked at between every two events."""

@@ -63,7 +63,7 @@ def test_what_is_no_range_is_refused_with_its_form(text: str) -> None:
     assert raised.value.message.startswith(f"--over {text}")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.floats(1e3, 1e10))
 def test_a_time_is_written_with_three_digits(ns: float) -> None:
     text = space.parse("knobs.x=1us..10s").text(ns)
@@ -98,7 +98,7 @@ def test_a_bound_holds_only_if_the_interval_says_so(bound: str, samples: list[fl
     assert parse_bound(bound).holds(paired_difference([100.0] * len(samples), samples)) == want
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.sampled_from(["m.p99", "a"]), st.booleans(), st.floats(-99, 99).map(lambda x: round(x, 2)))
 def test_a_bound_is_shown_as_it_is_read(metric: str, at_most: bool, percent: float) -> None:
     bound = Bound(metric, at_most, percent)

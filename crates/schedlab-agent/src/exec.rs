@@ -198,7 +198,6 @@ impl Worker {
     /// Executes operations on objects other than channels.
     #[inline]
     fn step_objects(&mut self, op: Op) -> Result<Next, (Failure, i32)> {
-        let me = self.id + 1;
         let fail = |why| Err((why, 0));
         match op {
             Op::Wait(object) => match self.object(object) {
@@ -258,6 +257,15 @@ impl Worker {
                 }
             }
             Op::GateOpen(object) | Op::GateClose(object) => self.set_gate(object, matches!(op, Op::GateOpen(_))),
+            _ => return self.step_futexes(op),
+        }
+        Ok(Next::Done)
+    }
+
+    /// Executes operations on futexes that take the kernel's arguments.
+    #[inline]
+    fn step_futexes(&mut self, op: Op) -> Result<Next, (Failure, i32)> {
+        match op {
             Op::FutexWait { object, timeout, expired } => {
                 if !self.futex_wait(object, timeout) {
                     return Ok(Next::Goto(expired));
@@ -270,14 +278,23 @@ impl Worker {
             Op::FutexUnlockPi(object) => {
                 if let Object::PiFutex(word) = self.object(object) {
                     if rustix::thread::futex::unlock_pi(word, self.flags).is_err() {
-                        return fail(Failure::NotHeld);
+                        return Err((Failure::NotHeld, 0));
                     }
                 }
             }
+            _ => return self.step_mailboxes(op),
+        }
+        Ok(Next::Done)
+    }
+
+    /// Executes operations on mailboxes, and those that only try a semaphore.
+    #[inline]
+    fn step_mailboxes(&mut self, op: Op) -> Result<Next, (Failure, i32)> {
+        match op {
             Op::Send { object, from } => {
                 if let Object::Queue(values, semaphore) = self.object(object) {
                     if !values.push(self.slot.register(from)) {
-                        return fail(Failure::MailboxFull);
+                        return Err((Failure::MailboxFull, 0));
                     }
                     semaphore.post(self.flags);
                 }
@@ -303,6 +320,17 @@ impl Worker {
                     }
                 }
             }
+            _ => return self.step_spinning(op),
+        }
+        Ok(Next::Done)
+    }
+
+    /// Executes operations on locks that spin.
+    #[inline]
+    fn step_spinning(&mut self, op: Op) -> Result<Next, (Failure, i32)> {
+        let me = self.id + 1;
+        let fail = |why| Err((why, 0));
+        match op {
             Op::CpuLock(object) => self.cpu_lock(object, me),
             Op::CpuUnlock(object) => {
                 let held = self.cpu_lock.take().filter(|(lock, _)| *lock == object);

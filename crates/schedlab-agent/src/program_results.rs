@@ -53,7 +53,7 @@ pub fn read(shared: &SharedState, plan: &Plan, warmup: Nanos, end: Nanos) -> Res
             let [stdout, stderr] = &pass.output;
             let found =
                 real.results(stdout, stderr).map_err(|what| failed(format!("{what} in the output{}", last())))?;
-            program_results.take(shared, plan, w, &found, (pass.end.min(end), warmup, end));
+            program_results.take(shared, plan, w, &found, &Times { pass: pass.end.min(end), warmup, end });
         }
         check_finished(real, passes.is_empty())?;
     }
@@ -70,16 +70,16 @@ fn output_tail(output: &[String; 2]) -> String {
     }
 }
 
+/// When a pass of a program ended, when the warm-up did, and when the run did.
+struct Times {
+    pass: Nanos,
+    warmup: Nanos,
+    end: Nanos,
+}
+
 impl ProgramResults {
-    fn take(
-        &mut self,
-        shared: &SharedState,
-        plan: &Plan,
-        workload: usize,
-        found: &ParsedOutput,
-        times: (Nanos, Nanos, Nanos),
-    ) {
-        let (time, warmup, end) = times;
+    fn take(&mut self, shared: &SharedState, plan: &Plan, workload: usize, found: &ParsedOutput, times: &Times) {
+        let Times { pass: time, warmup, end } = *times;
         let name = &shared.workloads[workload].name;
         let tid = task_of(shared, workload);
         let base = shared.metric_base[workload];

@@ -85,28 +85,10 @@ pub fn report(measured: &Measured<'_>, mut recording: Recording, settings: &Sett
     }
     let kernel: &[Event] = recorded.as_ref().map_or(&[], |recorded| &recorded.merged.own);
     let mut sink = Tee(Digest::default(), Metrics::new(plan.clone()));
-    let mut trace_error = None;
-    match &settings.trace {
-        None => pour(&names, &notes, kernel, &mut sink),
-        Some(path) => {
-            let writer = schedlab_trace::create(path, &header);
-            let mut writer = writer.map_err(|error| AgentError::input(error.to_string(), "choose another --trace"))?;
-            pour(&names, &notes, kernel, &mut Tee(&mut sink, &mut *writer));
-            trace_error = writer.finish().err().map(|error| error.to_string());
-        }
-    }
+    let trace_error = pour_and_write(&names, &notes, kernel, &mut sink, settings, &header)?;
     let Tee(digest, metrics) = sink;
-    let report = metrics.finish(ended.at);
-    let mut json = report.to_json();
-    let mut unavailable = BTreeMap::new();
-    for name in ["sched.scan_tested", "sched.scan_cost"] {
-        unavailable.insert(name.to_owned(), NO_SCAN.to_owned());
-    }
-    for path in groups.iter().filter(|path| !measured.counts.groups.contains_key(**path)) {
-        for decl in cpu_stat() {
-            unavailable.insert(format!("{path}.{}", decl.name), NO_CPU_STAT.to_owned());
-        }
-    }
+    let mut json = metrics.finish(ended.at).to_json();
+    let mut unavailable = never_measured(measured, &groups);
     program_results.patch(&mut json, &mut unavailable);
     let complete = recorded.as_ref().filter(|recorded| recorded.incomplete().is_none());
     match (&recorded, recording.off_reason()) {
@@ -148,6 +130,34 @@ pub fn report(measured: &Measured<'_>, mut recording: Recording, settings: &Sett
         json.extend(fields.into_iter().filter(|(_, value)| !value.is_null()));
     }
     Ok(json)
+}
+
+/// Passes all events to the sink, and to the trace if there is one; the error of its file.
+fn pour_and_write(
+    names: &[(i32, String)],
+    notes: &[Event],
+    kernel: &[Event],
+    sink: &mut Tee<Digest, Metrics>,
+    settings: &Settings,
+    header: &Header,
+) -> Result<Option<String>> {
+    let Some(path) = &settings.trace else {
+        pour(names, notes, kernel, sink);
+        return Ok(None);
+    };
+    let writer = schedlab_trace::create(path, header);
+    let mut writer = writer.map_err(|error| AgentError::input(error.to_string(), "choose another --trace"))?;
+    pour(names, notes, kernel, &mut Tee(sink, &mut *writer));
+    Ok(writer.finish().err().map(|error| error.to_string()))
+}
+
+/// The metrics that no run on this kernel has, with the reason.
+fn never_measured(measured: &Measured<'_>, groups: &[&str]) -> BTreeMap<String, String> {
+    let scan = ["sched.scan_tested", "sched.scan_cost"].map(|name| (name.to_owned(), NO_SCAN.to_owned()));
+    let without = groups.iter().filter(|path| !measured.counts.groups.contains_key(**path));
+    let stat =
+        without.flat_map(|path| cpu_stat().map(|decl| (format!("{path}.{}", decl.name), NO_CPU_STAT.to_owned())));
+    scan.into_iter().chain(stat).collect()
 }
 
 /// The recorded tracepoints.

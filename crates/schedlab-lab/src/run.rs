@@ -61,7 +61,7 @@ pub fn run<W: Watch>(spec: &RunSpec, trace: Option<&Path>, watch: &W) -> Result<
         }
     };
     let Tee(digest, metrics) = sink;
-    Ok(Run::of(spec, (&digest, metrics.finish(outcome.now)), outcome, trace_error))
+    Ok(Run::of(spec, &digest, metrics.finish(outcome.now), outcome, trace_error))
 }
 
 fn run_with_guests<W: Watch>(spec: &RunSpec, host: Plan, trace: Option<&Path>, watch: &W) -> Result<Run, LabError> {
@@ -72,11 +72,11 @@ fn run_with_guests<W: Watch>(spec: &RunSpec, host: Plan, trace: Option<&Path>, w
     let (mut outcomes, guests) = result?;
     let (digest, report) = sink.report(&outcomes, &guests);
     let outcome = outcomes.swap_remove(0);
-    Ok(Run::of(spec, (&digest, report), outcome, trace_error))
+    Ok(Run::of(spec, &digest, report, outcome, trace_error))
 }
 
 impl Run {
-    fn of(spec: &RunSpec, (digest, report): (&Digest, Report), outcome: Outcome, trace_error: Option<String>) -> Run {
+    fn of(spec: &RunSpec, digest: &Digest, report: Report, outcome: Outcome, trace_error: Option<String>) -> Run {
         Run {
             kernel: spec.kernel.version.name,
             seed: spec.seed,

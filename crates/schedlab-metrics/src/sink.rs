@@ -67,7 +67,7 @@ impl Metrics {
         }
     }
 
-    /// The first switch of a CPU tells what ran there before; later ones should agree with what is known, unless
+    /// The first switch of a CPU shows what ran there before; later ones should agree with what is known, unless
     /// events were lost.
     #[inline]
     fn meet(&mut self, cpu: usize, prev: usize) {

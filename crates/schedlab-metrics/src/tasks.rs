@@ -15,7 +15,7 @@ pub const NEVER: Nanos = Nanos::MAX;
 /// Where a task is in its life.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
-    /// Not seen in any event that tells.
+    /// Not seen in any event that shows it.
     Unknown,
     /// Off the runqueue.
     Sleeping,

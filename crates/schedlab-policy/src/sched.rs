@@ -34,6 +34,7 @@ use schedlab_model::{CpuId, Nanos, TaskId, Ties, Topology, FULL_CAPACITY};
 
 use crate::balance::BalanceCost;
 use crate::class::{ClassId, ClassList, Idle};
+use crate::decision::Decision;
 use crate::dl::Dl;
 use crate::fair::Fair;
 use crate::rt::Rt;
@@ -304,6 +305,17 @@ impl<L: ClassList> Sched<L> {
     pub fn take_decisions(&mut self) -> Vec<Recorded> {
         self.every_class().drain_log();
         self.core.log.take()
+    }
+
+    /// The decisions recorded since the last call of [`Sched::take_decisions`] or [`Sched::clear_decisions`].
+    #[must_use]
+    pub fn decisions(&self) -> &[Decision] {
+        self.core.log.decisions()
+    }
+
+    /// Forgets the decisions recorded so far.
+    pub fn clear_decisions(&mut self) {
+        self.core.log.clear();
     }
 
     /// Completes the views of the decisions just recorded.

@@ -200,7 +200,7 @@ impl Model {
 
     /// The row's decisions in the last operation.
     fn decisions_made(&self, time: Nanos) -> Vec<DecisionView> {
-        let decisions = self.reasons.iter().map(|recorded| &recorded.decision);
+        let decisions = self.sched.decisions().iter();
         let version = self.fair().config.version;
         let pid = |decision: &Decision| decision.task().map(|task| self.pid(task));
         let moves = |d: &Decision| matches!(d.verdict, Verdict::Place(..) | Verdict::Pull(..)) || d.is_refused_move();

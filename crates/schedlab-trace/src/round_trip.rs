@@ -26,7 +26,7 @@ type Make = fn(Output, &Header) -> Box<dyn TraceWriter>;
 struct Tested {
     name: &'static str,
     make: Make,
-    /// The name of the task that ran, where the event itself does not tell it.
+    /// The name of the task that ran, where the event itself does not contain it.
     task_comm: bool,
     /// The depths in the flags.
     depths: bool,

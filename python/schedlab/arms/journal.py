@@ -185,7 +185,7 @@ class Journal:
         if not boot:
             raise ArmError(
                 "the kernel does not identify this boot (/proc/sys/kernel/random/boot_id): nothing was changed",
-                hint="without it, a later start cannot tell whether the change still holds",
+                hint="without it, a later start cannot determine whether the change is still in effect",
             )
         if self._folder is None:
             raise OutputError("the journal is not open; nothing was changed", hint="this is a bug in schedlab")

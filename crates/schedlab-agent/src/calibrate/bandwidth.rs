@@ -16,7 +16,7 @@ use crate::memory::available_kib;
 
 /// Bytes that an element counts for.
 const ELEMENT: usize = 24;
-/// The size of the last-level cache where the kernel does not tell it.
+/// The size of the last-level cache where the kernel does not report it.
 const USUAL_LLC: usize = 32 << 20;
 
 /// Rates in MB/s (10^6 bytes).

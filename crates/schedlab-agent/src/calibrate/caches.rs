@@ -1,4 +1,4 @@
-//! The caches, as the `[caches]` of a machine file states them: their sizes, as the kernel tells them, and how long it takes to read
+//! The caches, as the `[caches]` of a machine file states them: their sizes, as the kernel reports them, and how long it takes to read
 //! 1 KiB from each and from memory.
 //!
 //! A set of half the nearest cache is read in order, 8 bytes at a time, after so much other data that it lies in the cache in
@@ -43,7 +43,7 @@ struct Found {
     shared: String,
 }
 
-/// Measures the caches of a CPU, on which the thread must be pinned; `None` where the kernel does not tell their sizes.
+/// Measures the caches of a CPU, on which the thread must be pinned; `None` where the kernel does not report their sizes.
 pub fn measure(cpu: u32, samples: usize) -> Option<Caches> {
     let mut levels = levels(&found(Path::new(&format!("/sys/devices/system/cpu/cpu{cpu}/cache"))))?;
     let set = (levels[0].kib * 1024 / 2 / 8).max(128);
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn times_do_not_fall_from_one_level_to_the_next() {
         let Some(caches) = measure(0, 3) else {
-            let _ = writeln!(std::io::stdout(), "skipped: times of caches: the kernel does not tell their sizes");
+            let _ = writeln!(std::io::stdout(), "skipped: times of caches: the kernel does not report their sizes");
             return;
         };
         let times: Vec<Nanos> = caches.levels.iter().map(|level| level.read).chain([caches.memory]).collect();

@@ -27,11 +27,18 @@ pub struct Lifetimes {
 struct Lifetime {
     child: Pid,
     /// Before and after the call that creates it.
-    made: (Nanos, Nanos),
+    made: Span,
     /// The first and the last clock read of the child.
-    lived: (Nanos, Nanos),
+    lived: Span,
     /// Before and after the parent's wait.
-    reaped: (Nanos, Nanos),
+    reaped: Span,
+}
+
+/// Two clock reads.
+#[derive(Clone, Copy, Debug, Default)]
+struct Span {
+    begin: Nanos,
+    end: Nanos,
 }
 
 /// The timestamps that a child records.
@@ -48,8 +55,8 @@ impl ChildTimes {
         self.ends.store(now(), SeqCst);
     }
 
-    fn life(&self, made: (Nanos, Nanos), reaped: (Nanos, Nanos)) -> Lifetime {
-        let lived = (self.born.load(SeqCst), self.ends.load(SeqCst));
+    fn life(&self, made: Span, reaped: Span) -> Lifetime {
+        let lived = Span { begin: self.born.load(SeqCst), end: self.ends.load(SeqCst) };
         Lifetime { child: self.tid.load(Relaxed) as Pid, made, lived, reaped }
     }
 }
@@ -80,9 +87,12 @@ pub fn processes(samples: usize) -> Result<Lifetimes> {
         sys::wait_any(true, true).map_err(os("waitpid"))?;
         let reaped = now();
         let at = |index: usize| shared[index].load(SeqCst);
-        let life =
-            Lifetime { child: at(0) as Pid, made: (begin, forked), lived: (at(1), at(2)), reaped: (waits, reaped) };
-        lives.push(life);
+        lives.push(Lifetime {
+            child: at(0) as Pid,
+            made: Span { begin, end: forked },
+            lived: Span { begin: at(1), end: at(2) },
+            reaped: Span { begin: waits, end: reaped },
+        });
     }
     Ok(Lifetimes { parent: me(), lives })
 }
@@ -99,7 +109,7 @@ pub fn threads(samples: usize) -> Result<Lifetimes> {
         let waits = now();
         // The thread does not panic.
         let _ = child.join();
-        lives.push(left.life((begin, made), (waits, now())));
+        lives.push(left.life(Span { begin, end: made }, Span { begin: waits, end: now() }));
     }
     Ok(Lifetimes { parent: me(), lives })
 }
@@ -151,11 +161,13 @@ of = "sched.switches"
 impl Events {
     /// The lifetimes in the trace of such a run. A task with a span between its fork and its exit is a child.
     fn lifetimes(&self) -> Option<Lifetimes> {
-        let mut spans: BTreeMap<Pid, Vec<(Nanos, Nanos)>> = BTreeMap::new();
+        let mut spans: BTreeMap<Pid, Vec<Span>> = BTreeMap::new();
         let mut forks = Vec::new();
         for event in self.all() {
             match event.kind {
-                Kind::Sample { pid, value, .. } => spans.entry(pid).or_default().push((event.time - value, event.time)),
+                Kind::Sample { pid, value, .. } => {
+                    spans.entry(pid).or_default().push(Span { begin: event.time - value, end: event.time });
+                }
                 Kind::Fork { parent, child } => forks.push((parent, child)),
                 _ => {}
             }
@@ -163,7 +175,7 @@ impl Events {
         let parent =
             forks.iter().map(|(parent, _)| *parent).find(|parent| spans.get(parent).is_some_and(|s| s.len() > 2))?;
         let children = forks.iter().filter(|(by, _)| *by == parent).map(|(_, child)| *child);
-        let life = |(child, own): (Pid, &[(Nanos, Nanos)])| {
+        let life = |(child, own): (Pid, &[Span])| {
             let lived = *spans.get(&child)?.first()?;
             Some(Lifetime { child, made: *own.first()?, lived, reaped: *own.get(1)? })
         };
@@ -203,19 +215,19 @@ impl Lifetimes {
 
     fn add(&self, parts: &mut Parts, life: &Lifetime, events: &Events, clock_read: Nanos) {
         let half = |time: Nanos| time.saturating_sub(clock_read / 2);
-        let (begin, made) = life.made;
-        parts.ends.push(life.reaped.1.saturating_sub(life.reaped.0));
+        let Span { begin, end: made } = life.made;
+        parts.ends.push(life.reaped.end.saturating_sub(life.reaped.begin));
         if events.within(begin, made).switches() == 0 {
             parts.make.push((made - begin).saturating_sub(clock_read));
         }
-        let (waits, reaped) = life.reaped;
+        let Span { begin: waits, end: reaped } = life.reaped;
         let during = events.within(begin, reaped);
         if let Some(entered) = during.first_to(life.child) {
-            parts.begin.push(half(life.lived.0.saturating_sub(entered)));
+            parts.begin.push(half(life.lived.begin.saturating_sub(entered)));
         }
         if let (Some(waking), Some(left)) = (during.waking(self.parent), during.last_from(life.child)) {
-            let other = events.within(life.lived.1, waking).away(life.child);
-            parts.end.push(half(waking.saturating_sub(life.lived.1 + other)));
+            let other = events.within(life.lived.end, waking).away(life.child);
+            parts.end.push(half(waking.saturating_sub(life.lived.end + other)));
             parts.leave.push(left.saturating_sub(waking));
         }
         let during = events.within(waits, reaped);

@@ -76,7 +76,7 @@ pub struct Calibration {
     pub idle: Vec<idle::State>,
     /// `[memory]`.
     pub memory: bandwidth::Bandwidth,
-    /// `[caches]`, where the kernel tells their sizes.
+    /// `[caches]`, where the kernel reports their sizes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub caches: Option<caches::Caches>,
     /// The transfers of a cache line between each pair of CPUs, of which `line-transfer` has some.
@@ -198,7 +198,7 @@ pub fn calibrate(topology: &Topology, quick: bool, trace: bool) -> Result<Calibr
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     let caches = caches::measure(cpus.first, 2 * effort.passes + 1);
     if caches.is_none() {
-        absent.insert("caches", "the kernel does not tell the sizes of the caches".to_owned());
+        absent.insert("caches", "the kernel does not report the sizes of the caches".to_owned());
     }
     // This pins the thread to other CPUs.
     let line_transfers = lines::matrix(&allowed[..allowed.len().min(effort.cpus)])?;

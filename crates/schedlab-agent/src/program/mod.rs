@@ -34,7 +34,7 @@ fn stressor_of(id: &str) -> Option<&str> {
 /// The number of 1 us buckets in cyclictest's histogram, which makes it print every sample.
 const HISTOGRAM_BUCKETS: i64 = 100_000;
 
-/// What a program may take beside the seconds for which it is told to run: it starts, and prints its results before the run ends.
+/// The time that a program may take beyond the seconds for which it runs its load: to start, and to print its results before the run ends.
 const BESIDE: Nanos = 500 * MSEC;
 
 /// What runs a workload of the catalogue.
@@ -121,7 +121,7 @@ pub fn choose(
         match whole_seconds(program, duration) {
             Err(error) if takes_seconds && choice == DriverChoice::Program => Err(error),
             Err(_) if takes_seconds => Ok(None),
-            _ => prepare(call, (path, server), version, program, workload, duration).map(Some),
+            _ => prepare(call, path, server, version, program, workload, duration).map(Some),
         }
     };
     programs.iter().zip(workloads).map(one).collect()
@@ -223,7 +223,8 @@ fn other_version(call: &ProgramCall, version: &str) -> AgentError {
 
 fn prepare(
     call: &ProgramCall,
-    (path, server): (PathBuf, Option<PathBuf>),
+    path: PathBuf,
+    server: Option<PathBuf>,
     version: String,
     program: &Program,
     workload: &Workload,

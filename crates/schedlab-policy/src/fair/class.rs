@@ -38,9 +38,9 @@ impl FairClass<'_> {
     #[cold]
     pub(crate) fn drain_log(&mut self) {
         let log = self.fair.log_mut();
-        let decisions = log.decisions.as_mut().map(std::mem::take).unwrap_or_default();
-        let mut views = log.views.as_mut().map(std::mem::take).unwrap_or_default().into_iter();
-        decisions.into_iter().for_each(|decision| self.core.log.push(decision, views.next()));
+        let Some(decisions) = log.decisions.as_mut().filter(|decisions| !decisions.is_empty()) else { return };
+        let mut views = log.views.iter_mut().flat_map(|views| views.drain(..));
+        decisions.drain(..).for_each(|decision| self.core.log.push(decision, views.next()));
     }
 
     /// `set_task_cpu` of a task of this class that is not queued; whether the CPU changed.

@@ -71,6 +71,18 @@ impl Log {
         self.views[at] = Some(view);
     }
 
+    /// The decisions, oldest first.
+    pub(super) fn decisions(&self) -> &[Decision] {
+        &self.decisions
+    }
+
+    /// Forgets everything recorded so far.
+    pub(super) fn clear(&mut self) {
+        self.decisions.clear();
+        self.views.clear();
+        self.looks.clear();
+    }
+
     pub(super) fn len(&self) -> usize {
         self.decisions.len()
     }

@@ -158,14 +158,13 @@ impl Model {
 
     fn judged(&mut self, kind: DecisionKind, at: At, baseline: Baseline, difference: Option<Difference>) {
         let outcome = if difference.is_some() { Outcome::Differs } else { Outcome::Agrees };
-        self.note_reasons();
         let described = difference.filter(|_| self.tally.describes_disagreement(self.now));
         let disagreement = described.map(|difference| Box::new(self.disagreement(kind, at.cpu, difference)));
         self.decisions.push(Decision { kind, at, outcome, baselines: Some(baseline), disagreement });
     }
 
     fn disagreement(&self, kind: DecisionKind, cpu: CpuId, difference: Difference) -> Disagreement {
-        let reason = self.reasons.last().map(|recorded| recorded.decision);
+        let reason = self.sched.decisions().last().copied();
         Disagreement {
             time_ns: self.now,
             cpu: cpu.0,

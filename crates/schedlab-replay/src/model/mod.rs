@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 use schedlab_model::{CpuId, Nanos, Pid, TaskId, Topology};
 use schedlab_policy::fair::{CpuAverages, Fair, GroupId, SchedParams};
-use schedlab_policy::{Algorithm, KernelConfig, Recorded, Resched, Sched};
+use schedlab_policy::{Algorithm, KernelConfig, Resched, Sched};
 
 use crate::decision::Decision;
 use crate::groups::{GroupName, InitialGroups};
@@ -40,8 +40,6 @@ use group_state::Coverage;
 pub struct Model {
     /// The scheduler, called as the simulator calls it; what the trace shows is adopted by [`Sched::follow`].
     pub sched: Sched,
-    /// The row's decisions in the last input.
-    pub reasons: Vec<Recorded>,
     /// Everything that is counted, except decisions.
     pub tally: Tally,
     /// The decisions of the last input.
@@ -141,7 +139,6 @@ impl Model {
         let coverage = Coverage::new(shows_state && initial.len() > 0, cpus.len());
         Model {
             sched,
-            reasons: Vec::new(),
             tally,
             decisions: Vec::new(),
             guess: Guess::default(),
@@ -163,9 +160,8 @@ impl Model {
     pub fn apply(&mut self, input: &Input) {
         (self.now, self.at) = (input.time, input.cpu);
         self.decisions.clear();
-        self.reasons.clear();
+        self.sched.clear_decisions();
         self.follow(input);
-        self.note_reasons();
         debug_assert!(self.cores_agree(), "core code and the fair class have another running task or CPU");
     }
 
@@ -173,7 +169,7 @@ impl Model {
     fn cores_agree(&self) -> bool {
         let running = |cpu: &CpuId| self.sched.curr(*cpu) == self.fair().curr(*cpu);
         let queued = |task: &Task| self.sched.cpu_of(task.id) == self.fair().entity(task.id).cpu;
-        (0..self.cpus.len() as u32).map(CpuId).all(|cpu| running(&cpu)) && self.tasks.values().all(|task| queued(task))
+        (0..self.cpus.len() as u32).map(CpuId).all(|cpu| running(&cpu)) && self.tasks.values().all(queued)
     }
 
     fn follow(&mut self, input: &Input) {
@@ -296,11 +292,6 @@ impl Model {
     /// The state of the fair class, to be read.
     pub fn fair(&self) -> &Fair {
         &self.sched.fair
-    }
-
-    /// Takes the decisions that the row has made since the last call.
-    fn note_reasons(&mut self) {
-        self.reasons.extend(self.sched.take_decisions());
     }
 
     /// The time of the record.

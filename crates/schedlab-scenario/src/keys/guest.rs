@@ -26,7 +26,7 @@ pub const GUEST: Section = Section {
         key("pinned", "boolean", "false", "pin each vCPU to one of these CPUs, in their order"),
         key("cgroup", "path", "the root", "control group of the host for its vCPUs, declared by a [[cgroup]]"),
         key("nice", "-20 to 19", "0", "nice value of its vCPUs"),
-        key("idle_hint", "off, vpa or hcall", "off", "how the host tells it which ceded vCPUs could run immediately"),
+        key("idle_hint", "off, vpa or hcall", "off", "how the guest learns which ceded vCPUs could run immediately"),
         key("paravirt_time_accounting", "boolean", "false", "leave stolen time out of its tasks' clocks"),
         key(
             "halt_poll_ns",

@@ -27,10 +27,10 @@ pub(super) fn topology(sys: &Path) -> Result<Topology, String> {
         let is_level = cluster.count() > core.count() && cluster.count() < llc.count();
         let cluster = if is_level { cluster } else { core };
         let [cores, clusters, llcs, sockets] = &mut numbers;
-        let core = number(cores, (core.to_list(), node));
-        let cluster = number(clusters, (cluster.to_list(), node));
-        let llc = number(llcs, (llc.to_list(), node));
-        places.push(CpuPlace { core, cluster, llc, socket: number(sockets, (socket.trim().to_owned(), 0)), node });
+        let core = number(cores, core.to_list(), node);
+        let cluster = number(clusters, cluster.to_list(), node);
+        let llc = number(llcs, llc.to_list(), node);
+        places.push(CpuPlace { core, cluster, llc, socket: number(sockets, socket.trim().to_owned(), 0), node });
     }
     Topology::new(places).map_err(|error| format!("{}: {error}", cpus.display()))
 }
@@ -42,9 +42,9 @@ pub(crate) fn release() -> Result<String, String> {
 }
 
 /// Numbers the units in the order of their first CPU.
-fn number(known: &mut BTreeMap<(String, u32), u32>, unit: (String, u32)) -> u32 {
+fn number(known: &mut BTreeMap<(String, u32), u32>, unit: String, node: u32) -> u32 {
     let next = known.len() as u32;
-    *known.entry(unit).or_insert(next)
+    *known.entry((unit, node)).or_insert(next)
 }
 
 fn list(path: &Path) -> Result<CpuMask, String> {

@@ -146,7 +146,7 @@ mod tests {
     /// A taker: the time of the run at which it is simulated, how far its local time lies ahead, and its stay.
     type Step = (Nanos, Nanos, Nanos);
 
-    /// What a spinlock does whose waiters queue, told all arrivals at once: the wait of each, in the order given. A waiter slows the
+    /// What a spinlock with a queue of waiters does, given all arrivals at once: the wait of each, in the order given. A waiter slows the
     /// holder before it.
     fn fifo(takers: &[Step], slowed: Nanos) -> Vec<Nanos> {
         let mut order: Vec<usize> = (0..takers.len()).collect();

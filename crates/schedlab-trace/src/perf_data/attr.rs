@@ -47,7 +47,8 @@ impl Attrs {
     pub fn read(
         bytes: &mut Bytes,
         endian: Endian,
-        (offset, size): (u64, u64),
+        offset: u64,
+        size: u64,
         attr_size: u64,
     ) -> Result<Attrs, TraceError> {
         if !(READ_BYTES + 16..=4096).contains(&attr_size) {

@@ -35,7 +35,8 @@ impl Head {
         let magic: [u8; 8] = bytes.array("the head")?;
         let endian = if magic == *MAGIC { Endian::Little } else { Endian::Big };
         let fixed = Fixed::read(bytes, endian)?;
-        let attrs = Attrs::read(bytes, endian, fixed.attrs, fixed.attr_size)?;
+        let (offset, size) = fixed.attrs;
+        let attrs = Attrs::read(bytes, endian, offset, size, fixed.attr_size)?;
         let (start, size) = fixed.data;
         let end = start.checked_add(size).filter(|end| *end <= bytes.size());
         let Some(end) = end else { return Err(bytes.fault(start, Fault::Truncated("the records"))) };

@@ -156,7 +156,8 @@ fn round_trip(settings: &Settings<'_>, comm: &str, channel: ObjectSpec) -> Workl
     let there = builder.object("to the child".to_string(), channel.clone());
     let back = builder.object("from the child".to_string(), channel);
     let hop = |from, to| (Op::Read { object: from, bytes: 1 }, Op::Write { object: to, bytes: 1 });
-    let child = echo(&mut builder, comm, hop(there, back));
+    let (take, give) = hop(there, back);
+    let child = echo(&mut builder, comm, take, give);
     let mut code = Code::default();
     code.op(Op::Fork { program: child, kind: TaskKind::Process, into: CHILD });
     sampled(&mut code, metric, |code| {
@@ -168,7 +169,7 @@ fn round_trip(settings: &Settings<'_>, comm: &str, channel: ObjectSpec) -> Workl
     limit::copies(builder, settings, comm, program, 1)
 }
 
-fn echo(builder: &mut Builder, comm: &str, (take, give): (Op, Op)) -> ProgramId {
+fn echo(builder: &mut Builder, comm: &str, take: Op, give: Op) -> ProgramId {
     let mut code = Code::default();
     code.forever(|code| {
         code.op(take);
@@ -184,7 +185,7 @@ fn lat_sem(settings: &Settings<'_>) -> Result<Workload, BuildError> {
     let semaphore = ObjectSpec::Semaphore { initial: 0 };
     let there = builder.object("to the child".to_string(), semaphore.clone());
     let back = builder.object("from the child".to_string(), semaphore);
-    let child = echo(&mut builder, "lat_sem", (Op::SemWait(there), Op::SemPost(back)));
+    let child = echo(&mut builder, "lat_sem", Op::SemWait(there), Op::SemPost(back));
     let mut code = Code::default();
     code.op(Op::Fork { program: child, kind: TaskKind::Process, into: CHILD });
     sampled(&mut code, metric, |code| {

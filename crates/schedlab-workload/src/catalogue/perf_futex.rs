@@ -95,12 +95,13 @@ impl Threads {
         main.repeat(COUNTER, u64::from(threads), |code| code.op(Op::Reap));
     }
 
-    /// The workload with main's program: `pass` `runs` times and then the end, or for ever with `repeat`.
+    /// The workload with main's program: `pass` `runs` times, counted in the register `left`, and then the end, or for ever with `repeat`.
     pub fn finish(
         &self,
         mut builder: Builder,
         settings: &Settings<'_>,
-        (runs, left): (u64, u8),
+        runs: u64,
+        left: u8,
         pass: impl FnOnce(&mut Code),
     ) -> Workload {
         let mut main = Code::default();

@@ -160,7 +160,7 @@ fn rate(
         code.elapsed(OVER, END);
         code.jump_below(OVER, 0, top);
     });
-    Ok(all.finish(builder, settings, (1, PASSES), |main| {
+    Ok(all.finish(builder, settings, 1, PASSES, |main| {
         all.start(main, &programs);
         Threads::join(main, all.len());
     }))

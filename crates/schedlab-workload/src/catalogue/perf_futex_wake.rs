@@ -113,7 +113,7 @@ fn wake(settings: &Settings<'_>) -> Result<Workload, BuildError> {
     let word = builder.object("futex1".to_string(), ObjectSpec::FutexQueue);
     let (all, programs) = waiters(&mut builder, settings, "futex-wake", word);
     let call = Op::FutexWake { object: word, count: settings.count("nwakes"), into: DONE };
-    Ok(all.finish(builder, settings, runs(settings), |main| {
+    Ok(all.finish(builder, settings, runs(settings), LEFT, |main| {
         all.start(main, &programs);
         main.op(Op::Sleep(Amount::Fixed(SETTLE)));
         until_all(main, call, all.len(), metric);
@@ -127,7 +127,7 @@ fn requeue(settings: &Settings<'_>) -> Result<Workload, BuildError> {
     let [word, to] = ["futex1", "futex2"].map(|name| builder.object(name.to_string(), ObjectSpec::FutexQueue));
     let (all, programs) = waiters(&mut builder, settings, "futex-requeue", word);
     let call = Op::FutexRequeue { object: word, to, count: settings.count("nrequeue"), into: DONE };
-    Ok(all.finish(builder, settings, runs(settings), |main| {
+    Ok(all.finish(builder, settings, runs(settings), LEFT, |main| {
         all.start(main, &programs);
         main.op(Op::Sleep(Amount::Fixed(SETTLE)));
         until_all(main, call, all.len(), metric);
@@ -158,7 +158,7 @@ fn wake_parallel(settings: &Settings<'_>) -> Result<Workload, BuildError> {
     waker.elapsed(TOTAL, BEGIN);
     waker.op(Op::Sample { metric, reg: TOTAL });
     let waker = builder.program("futex-wake-parallel", waker);
-    Ok(all.finish(builder, settings, runs(settings), |main| {
+    Ok(all.finish(builder, settings, runs(settings), LEFT, |main| {
         all.start(main, &programs);
         main.op(Op::Sleep(Amount::Fixed(SETTLE)));
         let fork = Op::Fork { program: waker, kind: TaskKind::Thread, into: 0 };
@@ -168,8 +168,8 @@ fn wake_parallel(settings: &Settings<'_>) -> Result<Workload, BuildError> {
     }))
 }
 
-fn runs(settings: &Settings<'_>) -> (u64, u8) {
-    (u64::from(settings.count("runs")), LEFT)
+fn runs(settings: &Settings<'_>) -> u64 {
+    u64::from(settings.count("runs"))
 }
 
 /// Threads that wait on the word once and exit.

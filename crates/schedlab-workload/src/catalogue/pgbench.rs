@@ -267,7 +267,7 @@ impl Server {
     }
 }
 
-/// A thread of pgbench. A reply's number tells its client; that of a transaction's last reply comes in a second series.
+/// A thread of pgbench. A reply's number identifies its client; that of a transaction's last reply comes in a second series.
 fn client_thread(job: &Job, work: Amount, tps: u16, latency: u16) -> Code {
     let clients = job.clients.len();
     let mut code = Code::default();

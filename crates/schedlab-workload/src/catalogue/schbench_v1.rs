@@ -39,7 +39,7 @@ pub(super) const ENTRY: Entry = Entry {
                 "one multiply-add",
                 Quantity::Picos(MULTIPLY_ADD_PS as u64),
                 "five products of 104 x 104 took about 2.6 ms with gcc -O2 on a guest with 2 vCPUs (Xeon, Linux \
-                 6.18); the author's README has 17 ms for a request of his machine",
+                 6.18); the author's README has 17 ms for a request on the author's machine",
             ),
             parameter(
                 "operations of a request",
