@@ -9,6 +9,7 @@ mod charge;
 mod class;
 mod clock;
 mod code;
+mod delayed;
 mod first;
 mod flag;
 mod pass;
@@ -28,6 +29,7 @@ use std::collections::BTreeMap;
 use schedlab_model::{CpuId, Nanos, Pid};
 use schedlab_trace::Kind;
 
+use self::delayed::delayed_task;
 use self::first::{initial_tasks, prio_ahead, probes_follow_charges};
 use self::flag::FlagBefore;
 use self::task::{Place, Task};
@@ -371,14 +373,18 @@ impl Reader {
             self.add_task(pid, None, Location::Running(entry.cpu), Some(entry), ahead);
         }
         let initial = self.initial.take().unwrap_or_else(|| initial_tasks(entry, ahead));
-        let (own, others) = initial.into_iter().partition(|(_, cpu)| *cpu == entry.cpu);
+        let (own, others): (Vec<_>, Vec<_>) = initial.into_iter().partition(|(_, cpu)| *cpu == entry.cpu);
         self.initial = Some(others);
+        let delayed = if self.kernel.uses_autogroup { None } else { delayed_task(entry, &own, ahead) };
         for (pid, cpu) in own {
             if !self.tasks.contains_key(&pid) {
                 // This record may be the switch that shows it.
                 let prio = prio_ahead(pid, Some(entry), ahead);
                 self.add_task(pid, prio, Location::Queued(cpu), None, ahead);
             }
+        }
+        if let Some((prio, probe)) = delayed {
+            self.add_delayed_task(prio, probe, entry.cpu);
         }
     }
 
