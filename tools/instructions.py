@@ -30,7 +30,10 @@ TOLERANCE = 0.05
 XEON = 'base = "xeon-2s28c-smt2", topology = {{ nodes = {nodes}, llcs-per-node = 1, cores-per-llc = {cores} }}'
 FOUR, SIXTY_FOUR = XEON.format(nodes=1, cores=2), XEON.format(nodes=2, cores=16)
 LARGEST = 'base = "power10-480"'
-MECHANISMS = "lines", "locks", "selection", "cpuidle", "teo", "core-idle", "housekeeping", "memory", "warmth"
+MECHANISMS = (
+    *("lines", "locks", "selection", "cpuidle", "teo", "core-idle", "housekeeping"),
+    *("memory", "warmth", "mmap-lock", "frequency", "schedutil"),
+)
 """The keys of `[physics]`."""
 NO_PHYSICS = f"physics = {{ {', '.join(f'{name} = false' for name in MECHANISMS)} }}"
 
