@@ -47,6 +47,7 @@ pub fn run(spec: &RunSpec, real: Vec<Option<RealProgram>>, settings: &Settings) 
     refuse_kernel_sections(&own_workloads(spec, &real))?;
     refuse_cpusets(spec)?;
     refuse_hotplug(spec)?;
+    refuse_memory(spec)?;
     inherited::reset()?;
     let signals = sys::signal_fd(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP]).map_err(os("signalfd"))?;
     let kernel_work =
@@ -110,6 +111,18 @@ fn refuse_hotplug(spec: &RunSpec) -> Result<()> {
     }
     let what = "hotplug: CPUs go offline only in the simulator".to_owned();
     Err(AgentError::cannot(what, "leave hotplug out, or run the variant on the simulator"))
+}
+
+/// Refuses memory whose node matters: the agent's tasks execute instructions and use hardly any memory.
+fn refuse_memory(spec: &RunSpec) -> Result<()> {
+    let mut tasks = spec.workloads.iter().flat_map(|workload| &workload.tasks);
+    match tasks.find(|task| task.memory.is_some()) {
+        Some(task) => {
+            let what = format!("task {}: memory is only simulated", task.name);
+            Err(AgentError::cannot(what, "leave memory out, or run the variant on the simulator"))
+        }
+        None => Ok(()),
+    }
 }
 
 /// The workloads whose tasks the agent runs itself.

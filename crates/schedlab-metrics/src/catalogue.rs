@@ -76,7 +76,7 @@ const fn share(name: &'static str, better: Better, help: &'static str, of: fn(&M
 use Better::{Higher, Lower, Neither};
 
 #[rustfmt::skip]
-static SCHED: [SchedMetric; 65] = [
+static SCHED: [SchedMetric; 69] = [
     sampled("sched.wakeup_latency", &["p50", "p99", "max"], Lower, "from sched_waking until the task runs", |m| &m.wakeup_latency),
     sampled("sched.run_delay", &["mean", "p99"], Lower, "one stay on a runqueue without running, after a wakeup, a fork or a preemption", |m| &m.run_delay),
     sampled("sched.run_time", &["mean"], Neither, "one stay on a CPU", |m| &m.run_time),
@@ -140,6 +140,10 @@ static SCHED: [SchedMetric; 65] = [
     sampled("sched.lock_wait.waitqueue", &["mean", "p99"], Lower, "one wait for the lock of a wait queue that was held", |m| &m.lock_waits[Lock::WaitQueue as usize]),
     sampled("sched.lock_wait.tasklist", &["mean", "p99"], Lower, "one wait for tasklist_lock that was held", |m| &m.lock_waits[Lock::Tasklist as usize]),
     sampled("sched.lock_wait.mmap", &["mean", "p99"], Lower, "one wait for the mmap_lock of a process, spinning or asleep", |m| &m.lock_waits[Lock::Mmap as usize]),
+    count("sched.numa_hint_faults", "NUMA hinting faults (`numa_hint_faults` of /proc/vmstat)", |t| t.numa.faults),
+    count("sched.numa_hint_faults_local", "those on a page of the CPU's node (`numa_hint_faults_local`)", |t| t.numa.local),
+    count("sched.numa_pages_migrated", "pages of 4 KiB that they moved to another node (`numa_pages_migrated`)", |t| t.numa.migrated),
+    share("sched.numa_remote", Lower, "CPU time lost because memory is on another node", |m| m.totals.numa.remote_ns),
     share("sched.refill", Lower, "CPU time lost to reloading data that others had evicted", |m| m.totals.refill_ns),
     SchedMetric { name: "sched.warmth", stats: &[], unit: Unit::Percent, better: Higher, help: "instructions per cycle of the tasks, relative to tasks that refill nothing", reducer: Reducer::RestOfBusy(|m| m.totals.refill_ns) },
 ];

@@ -376,6 +376,10 @@ impl Sink for Metrics {
             Kind::Refill { time: refill, .. } => {
                 self.totals.refill_ns += if time >= self.plan.warmup { refill } else { 0 }
             }
+            Kind::Numa { faults, local, migrated, time: remote, .. } if time >= self.plan.warmup => {
+                self.totals.numa.add(faults, local, migrated, remote);
+            }
+            Kind::Numa { .. } => {}
             Kind::Exit { .. } | Kind::Runtime { .. } | Kind::NonPreemptible { .. } => {}
         }
     }

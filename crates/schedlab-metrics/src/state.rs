@@ -90,6 +90,25 @@ pub(crate) struct Totals {
     pub(crate) lock_wait_ns: Nanos,
     pub(crate) longest: LongestSections,
     pub(crate) refill_ns: Nanos,
+    pub(crate) numa: NumaTotals,
+}
+
+/// NUMA hinting faults, and what memory on other nodes costs.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct NumaTotals {
+    pub(crate) faults: u64,
+    pub(crate) local: u64,
+    pub(crate) migrated: u64,
+    pub(crate) remote_ns: Nanos,
+}
+
+impl NumaTotals {
+    pub(crate) fn add(&mut self, faults: u32, local: u32, migrated: u32, remote: Nanos) {
+        self.faults += u64::from(faults);
+        self.local += u64::from(local);
+        self.migrated += u64::from(migrated);
+        self.remote_ns += remote;
+    }
 }
 
 /// The longest sections of kernel code that could not be preempted; 0 where none began.

@@ -18,6 +18,7 @@ use schedlab_model::{CpuId, Nanos, Pid, TaskId};
 use crate::flags::{Dequeue, Enqueue, WakeFlags};
 use crate::group_id::GroupId;
 use crate::hrtick::Hrtick;
+use crate::numa::Access;
 use crate::queue_view::QueueView;
 use crate::run_times::RunTimes;
 use crate::sched::types::Tested;
@@ -241,6 +242,20 @@ pub trait SchedClass {
 
     /// `task_cache_work` of the task that runs on the CPU, about to return to user mode.
     fn task_cache_work(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, now: Nanos) {}
+
+    /// The task has run on its CPU in user mode for so long, and has used the next part of its memory. `may_move`: it may move to
+    /// the node that it prefers.
+    fn numa_access(
+        &mut self,
+        core: &mut Core,
+        cpu: CpuId,
+        task: TaskId,
+        user: Nanos,
+        may_move: bool,
+        now: Nanos,
+    ) -> Access {
+        Access::default()
+    }
 
     /// The scheduling domains were built anew for the CPUs that are active now.
     fn domains_rebuilt(&mut self, core: &mut Core) {}

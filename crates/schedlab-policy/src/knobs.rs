@@ -207,6 +207,40 @@ knobs! {
     takes U32, before 5.13 U32,
     default ABSENT, from "7.2" unverified "read in 7.2.13" => Some(20);
 
+    /// 1: tasks move to the node of their memory, and pages to the node of their tasks
+    NumaBalancing numa_balancing "numa_balancing" at "kernel.numa_balancing" counts Number scaled false
+    takes (0, 1), before 5.13 (0, 1),
+    default Some(1);
+    left_out(until "5.7" because "NUMA balancing of kernels before 5.7, which searches for no idle CPU, is not modelled");
+
+    /// ms from the start of a process until it is scanned for NUMA balancing
+    NumaScanDelay numa_scan_delay "numa_balancing/scan_delay_ms" at "sched/numa_balancing/scan_delay_ms"
+    counts Number scaled false
+    takes U32, before 5.13 U32,
+    default Some(1_000);
+    left_out(until "5.7" because "NUMA balancing of kernels before 5.7, which searches for no idle CPU, is not modelled");
+
+    /// shortest time in ms in which a process is scanned once
+    NumaScanPeriodMin numa_scan_period_min "numa_balancing/scan_period_min_ms" at "sched/numa_balancing/scan_period_min_ms"
+    counts Number scaled false
+    takes U32, before 5.13 U32,
+    default Some(1_000);
+    left_out(until "5.7" because "NUMA balancing of kernels before 5.7, which searches for no idle CPU, is not modelled");
+
+    /// longest time in ms in which a process is scanned once
+    NumaScanPeriodMax numa_scan_period_max "numa_balancing/scan_period_max_ms" at "sched/numa_balancing/scan_period_max_ms"
+    counts Number scaled false
+    takes U32, before 5.13 U32,
+    default Some(60_000);
+    left_out(until "5.7" because "NUMA balancing of kernels before 5.7, which searches for no idle CPU, is not modelled");
+
+    /// MiB of a process that are scanned at once
+    NumaScanSize numa_scan_size "numa_balancing/scan_size_mb" at "sched/numa_balancing/scan_size_mb"
+    counts Number scaled false
+    takes (1, i32::MAX as u64), before 5.13 (1, i32::MAX as u64),
+    default Some(256);
+    left_out(until "5.7" because "NUMA balancing of kernels before 5.7, which searches for no idle CPU, is not modelled");
+
     /// us of its group's quota that a CPU takes at once
     CfsBandwidthSlice cfs_bandwidth_slice_us "cfs_bandwidth_slice_us" at "kernel.sched_cfs_bandwidth_slice_us"
     counts Number scaled false

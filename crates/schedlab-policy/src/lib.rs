@@ -44,6 +44,7 @@ mod hrtick;
 mod knobs;
 mod looked;
 mod mechanism;
+mod numa;
 pub mod pelt;
 mod preempt_model;
 pub mod procedure;
@@ -63,6 +64,7 @@ pub use features::{Feature, FeatureInfo, FeatureSet};
 pub use knobs::{Knob, KnobInfo, KnobUnit, Knobs};
 pub use looked::Looked;
 pub use mechanism::{Kind, Mechanism};
+pub use numa::{Access as NumaAccess, NumaMemory, NumaMove};
 pub use preempt_model::PreemptModel;
 pub use run_times::{RunTime, RunTimes};
 pub use sched::{

@@ -3,7 +3,7 @@
 //!
 //! The policy has no time of its own: every call is passed `now`, and the costs of actions are the caller's. It follows
 //! kernel/sched/core.c of 6.1 to 7.2. Core code calls the classes through [`SchedClass`](crate::class::SchedClass) and names
-//! none of them. Not modelled: the stop class, NUMA balancing.
+//! none of them. Not modelled: the stop class.
 
 mod available_idle_cpu;
 mod balance;
@@ -15,6 +15,7 @@ mod dispatch;
 mod follow;
 mod hotplug;
 mod log;
+mod numa;
 mod pick;
 mod placement;
 mod recorded_pass;
@@ -57,7 +58,7 @@ class_list! {
 #[derive(Clone, Debug)]
 pub struct Sched<L = Classes> {
     pub(crate) core: Core,
-    classes: L,
+    pub(crate) classes: L,
     /// The ids of released tasks, which are reused.
     released: Vec<TaskId>,
 }

@@ -52,6 +52,7 @@ mod scenario;
 mod set;
 mod source;
 mod study;
+mod task_memory;
 mod text;
 mod units;
 mod value;

@@ -2,7 +2,7 @@
 
 use schedlab_model::SEC;
 use schedlab_workload::verbs::{NamedObject, Own, Step, StepKind, Times, Tree, TreeTask};
-use schedlab_workload::{MemoryWork, ObjectSpec, SpinLockSpec, TaskKind, TaskSpec, TimerMode};
+use schedlab_workload::{MemoryWork, ObjectSpec, SpinLockSpec, TaskKind, TaskMemory, TaskSpec, TimerMode};
 
 use crate::attribute_values;
 use crate::attributes::Attributes;
@@ -11,6 +11,7 @@ use crate::error::Result;
 use crate::kernel_sections;
 use crate::keys::{OBJECT, TASK, WORKLOAD};
 use crate::naming::word;
+use crate::task_memory;
 use crate::value::{Table, Value};
 
 /// The maximum number of tasks of one kind.
@@ -24,10 +25,15 @@ pub(crate) fn tree(workload: &Table, name: &str, nr_cpus: usize) -> Result<Tree>
     }
     if let Some(program) = workload.get("program") {
         let count = count_of(workload, 1..=MOST_TASKS)?;
-        let spec = TaskSpec { name: name.to_owned(), count, ..TaskSpec::default() };
+        let memory = own_memory(workload)?;
+        let spec = TaskSpec { name: name.to_owned(), count, memory, ..TaskSpec::default() };
         tree.tasks.push(TreeTask { line: program.line(), spec, own: Own::default(), steps: steps(&program, nr_cpus)? });
     }
-    for table in tables(workload, "task")? {
+    let tasks = tables(workload, "task")?;
+    if let Some(value) = workload.get("memory").filter(|_| !tasks.is_empty()) {
+        return Err(value.error("memory of a workload with several tasks").hint("state it in each [[workload.task]]"));
+    }
+    for table in tasks {
         tree.tasks.push(task(&table.only(&TASK)?, nr_cpus)?);
     }
     if tree.tasks.is_empty() {
@@ -52,6 +58,10 @@ fn task(table: &Table, nr_cpus: usize) -> Result<TreeTask> {
     let mut spec = TaskSpec { name, count: count_of(table, 0..=MOST_TASKS)?, ..TaskSpec::default() };
     spec.process = table.get("process").map(|value| value.integer(0..=1_000_000)).transpose()?.unwrap_or(0) as u32;
     let attributes = Attributes::read(table, &[], nr_cpus)?;
+    if let Some(value) = table.get("memory").filter(|_| spec.count == 0) {
+        let error = value.error("memory of forked tasks is not modelled");
+        return Err(error.hint("state it of tasks that start by themselves"));
+    }
     for (key, what) in [("working-set", "working set"), ("code", "code")] {
         if let Some(value) = table.get(key).filter(|_| spec.count == 0) {
             let message = format!("a forked task has the {what} of its parent");
@@ -59,8 +69,13 @@ fn task(table: &Table, nr_cpus: usize) -> Result<TreeTask> {
         }
     }
     attributes.apply(&mut spec);
+    spec.memory = own_memory(table)?;
     let program = table.require("program", "an array of steps")?;
     Ok(TreeTask { line: table.line(), spec, own: attributes.own(), steps: steps(&program, nr_cpus)? })
+}
+
+fn own_memory(table: &Table) -> Result<Option<TaskMemory>> {
+    table.get("memory").map(|value| task_memory::read(&value)).transpose()
 }
 
 fn named_object(table: &Table) -> Result<NamedObject> {

@@ -13,7 +13,7 @@ use support::{kernel, machine, record, spec, tasks};
 /// Two nodes of eight cores with one or two threads. A CPU gets 1 GB/s: 1 MB takes 1 ms.
 fn two_nodes(threads: u32, shared: bool) -> Machine {
     let mut machine = machine(Topology::regular(2, 1, 8, threads, true).unwrap(), 0);
-    machine.memory = Some(Memory { cpu: 1000, node: 4000, remote: 2000 });
+    machine.memory = Some(Memory { cpu: 1000, node: 4000, remote: 2000, latency: None });
     machine.physics.memory = shared;
     machine
 }

@@ -14,7 +14,7 @@ use schedlab_policy::{ConfigError, Feature, KernelConfig, Knob, PreemptModel, Ve
 use schedlab_spec::RunSpec;
 use schedlab_trace::Digest;
 use schedlab_workload::{
-    Amount, Deadline, ObjectSpec, Op, Policy, Program, Section, SectionContext, TaskSpec, Workload,
+    Amount, Deadline, ObjectSpec, Op, Policy, Program, Section, SectionContext, TaskMemory, TaskSpec, Workload,
 };
 use support::swarm::scenario;
 
@@ -84,6 +84,11 @@ fn drawn(version: &'static Version, seed: u64) -> RunSpec {
     if seed % 7 == 5 {
         workloads.push(deadline());
     }
+    if seed % 9 == 4 {
+        workloads.push(memory());
+        // NUMA balancing scans after a second.
+        spec.duration = 2500 * MSEC;
+    }
     workloads.push(ping_pong());
     workloads.push(sections());
     spec.workloads = Arc::new(workloads);
@@ -98,6 +103,15 @@ fn workload(name: &str, tasks: Vec<(Policy, u32, Vec<Op>)>) -> Workload {
         workload.programs.push(Program { name: name.clone(), ops, ..Program::default() });
         workload.tasks.push(TaskSpec { name, program: i as u32, count, policy, ..TaskSpec::default() });
     }
+    workload
+}
+
+/// Threads with memory.
+fn memory() -> Workload {
+    let hog = vec![Op::Run(Amount::Fixed(MSEC)), Op::Jump(0)];
+    let mut workload = workload("memory", vec![(Policy::Normal, 2, hog)]);
+    let memory = TaskMemory { private: 1024, pass: 20 * MSEC, ..TaskMemory::default() };
+    workload.tasks.iter_mut().for_each(|task| (task.nice, task.memory) = (-20, Some(memory)));
     workload
 }
 
@@ -197,6 +211,10 @@ fn other_value(knob: Knob, version: &'static Version) -> u64 {
     let default = KernelConfig::new(version, 4, 250).knobs.get(knob);
     match knob {
         Knob::TunableScaling | Knob::LlcEnabled => 0,
+        Knob::NumaBalancing => 1 - default,
+        Knob::NumaScanSize => 1,
+        Knob::NumaScanPeriodMin => default / 10,
+        Knob::NumaScanPeriodMax => default / 600,
         Knob::ChildRunsFirst => 1,
         Knob::MigrationCost => default * 20,
         Knob::RrTimeslice | Knob::RtRuntime | Knob::NrMigrate | Knob::CfsBandwidthSlice => default / 10,

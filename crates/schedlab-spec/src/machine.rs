@@ -273,6 +273,8 @@ pub struct Memory {
     pub node: u32,
     /// Of that, to the CPUs of all other nodes together; `u32::MAX` is no limit.
     pub remote: u32,
+    /// Of a read from the memory of the CPU's own node and of another one, where they are stated.
+    pub latency: Option<[Nanos; 2]>,
 }
 
 impl Memory {
@@ -283,7 +285,23 @@ impl Memory {
             u32::MAX => rate,
             rate => ((f64::from(rate) * factor) as u32).clamp(1, u32::MAX - 1),
         };
-        Memory { cpu: rate(self.cpu), node: rate(self.node), remote: rate(self.remote) }
+        Memory { cpu: rate(self.cpu), node: rate(self.node), remote: rate(self.remote), ..self }
+    }
+
+    /// How long a CPU reads or writes a page of 4 KiB on its own node, ns.
+    #[must_use]
+    pub fn page(self) -> Nanos {
+        4_096_000 / u64::from(self.cpu.max(1))
+    }
+
+    /// How much longer the use of a page of 4 KiB takes if it is on another node, ns.
+    ///
+    /// A CPU has a fixed number of lines outstanding, so that the rate of what it reads is inverse to the latency: at `cpu`
+    /// MB/s a page takes 4096 / cpu us, and remote / local times as long from another node.
+    #[must_use]
+    pub fn remote_page(self) -> Nanos {
+        let Some([local, remote]) = self.latency else { return 0 };
+        4_096_000 * remote.saturating_sub(local) / (u64::from(self.cpu) * local.max(1)).max(1)
     }
 }
 

@@ -108,6 +108,9 @@ fn fields(kind: &Kind) -> (u8, u8, [i32; 2], [u64; 2]) {
         }
         Kind::Extension { pid, what } => (15, what as u8, [pid, 0], [0, 0]),
         Kind::LockWait { pid, lock, wait } => (14, lock as u8, [pid, 0], [wait, 0]),
+        Kind::Numa { pid, faults, local, migrated, time } => {
+            (18, 0, [pid, faults as i32], [u64::from(local) << 32 | u64::from(migrated), time])
+        }
         Kind::Refill { pid, kib, time } => (16, 0, [pid, kib as i32], [time, 0]),
     }
 }

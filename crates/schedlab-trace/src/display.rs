@@ -59,6 +59,10 @@ impl fmt::Display for Kind {
             ),
             Kind::Extension { pid, what } => write!(f, "schedlab_extension: pid={pid} what={}", what.name()),
             Kind::Refill { pid, kib, time } => write!(f, "schedlab_refill: pid={pid} kib={kib} time={time} [ns]"),
+            Kind::Numa { pid, faults, local, migrated, time } => write!(
+                f,
+                "schedlab_numa: pid={pid} faults={faults} local={local} migrated={migrated} time={time} [ns]"
+            ),
             Kind::LockWait { pid, lock, wait } => {
                 write!(f, "schedlab_lock: pid={pid} lock={} wait={wait} [ns]", lock as u8)
             }

@@ -198,6 +198,19 @@ pub enum Kind {
         /// How much longer its work took for that.
         time: Nanos,
     },
+    /// Not a kernel tracepoint: the running task has used its memory since the last such event, or since it was switched in.
+    Numa {
+        /// The task.
+        pid: Pid,
+        /// NUMA hinting faults.
+        faults: u32,
+        /// Those of them on pages of the node of the CPU.
+        local: u32,
+        /// Pages of 4 KiB that they moved to the node of the CPU.
+        migrated: u32,
+        /// How much longer its work took because pages were on another node.
+        time: Nanos,
+    },
     /// Not a kernel tracepoint: the CPU of the event waited `wait` ns for a lock that another one held.
     LockWait {
         /// The task that the CPU runs, 0 = idle.
@@ -268,6 +281,7 @@ impl Kind {
             | Kind::NonPreemptible { pid, .. }
             | Kind::Extension { pid, .. }
             | Kind::Refill { pid, .. }
+            | Kind::Numa { pid, .. }
             | Kind::LockWait { pid, .. } => ([pid, 0], [0, 0]),
         }
     }

@@ -138,6 +138,7 @@ pub(crate) fn pids(kind: &Kind) -> [Pid; 2] {
         | Kind::NonPreemptible { .. }
         | Kind::Extension { .. }
         | Kind::Refill { .. }
+        | Kind::Numa { .. }
         | Kind::LockWait { .. } => [0, 0],
     }
 }

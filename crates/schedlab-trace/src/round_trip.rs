@@ -199,7 +199,7 @@ proptest! {
         | Kind::Count { .. }
         | Kind::Scan { .. }
         | Kind::Fault { .. }
-        | Kind::Resched { .. } | Kind::NonPreemptible { .. } | Kind::Extension { .. } | Kind::LockWait { .. } | Kind::Refill { .. } => words = Words::default(),
+        | Kind::Resched { .. } | Kind::NonPreemptible { .. } | Kind::Extension { .. } | Kind::LockWait { .. } | Kind::Refill { .. } | Kind::Numa { .. } => words = Words::default(),
             _ => {}
         }
         let flags = Flags::parse(&flags).unwrap();

@@ -88,6 +88,8 @@ fn any_kind() -> impl Strategy<Value = Kind> {
         (any_pid(), prop::sample::select(Extension::ALL.to_vec()))
             .prop_map(|(pid, what)| Kind::Extension { pid, what }),
         (any_pid(), any::<u32>(), any::<u64>()).prop_map(|(pid, kib, time)| Kind::Refill { pid, kib, time }),
+        (any_pid(), any::<u32>(), any::<u32>(), any::<u32>(), any::<u64>())
+            .prop_map(|(pid, faults, local, migrated, time)| Kind::Numa { pid, faults, local, migrated, time }),
         (any_pid(), prop::sample::select(Lock::ALL.to_vec()), any::<u64>())
             .prop_map(|(pid, lock, wait)| Kind::LockWait { pid, lock, wait }),
     ]

@@ -124,6 +124,7 @@ impl Teller {
             | Kind::NonPreemptible { .. }
             | Kind::Extension { .. }
             | Kind::Refill { .. }
+            | Kind::Numa { .. }
             | Kind::LockWait { .. } => Words::default(),
             _ => Words { comm: self.name(first, event.cpu), other_comm, prev_state },
         };

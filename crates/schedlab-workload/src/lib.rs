@@ -36,5 +36,5 @@ pub use program::{
     TimerMode, REGISTERS,
 };
 pub use workload::{
-    Better, MetricDecl, MetricKind, ObjectSpec, OfTasks, SpinLockSpec, TaskSpec, Timers, Unit, Workload,
+    Better, MetricDecl, MetricKind, ObjectSpec, OfTasks, SpinLockSpec, TaskMemory, TaskSpec, Timers, Unit, Workload,
 };

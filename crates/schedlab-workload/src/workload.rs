@@ -247,12 +247,30 @@ pub struct TaskSpec {
     /// The code in KiB that it executes repeatedly, which is that of all tasks of the workload; 0: none is stated.
     #[serde(default, skip_serializing_if = "is_none")]
     pub code: u32,
+    /// Its memory, where it matters on which node that is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<TaskMemory>,
     /// Address space: tasks of one workload with equal numbers are threads of one process.
     pub process: u32,
     /// Initial registers.
     pub registers: [i64; REGISTERS],
     /// Whether the seed draws a small start offset for it (true for independent tasks).
     pub jitter: bool,
+}
+
+/// The memory that a task uses, all of it again and again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct TaskMemory {
+    /// What only it uses, in pages of 4 KiB.
+    pub private: u32,
+    /// What all tasks of its process use, in pages of 4 KiB.
+    pub shared: u32,
+    /// The time in user mode in which it uses all of it once.
+    pub pass: Nanos,
+    /// The node on which it is at the start; `None`: each page is on the node of the CPU that uses it first.
+    pub node: Option<u32>,
+    /// Whether its pages have 2 MiB.
+    pub huge: bool,
 }
 
 /// By which timers a task sleeps.
@@ -328,6 +346,7 @@ impl Default for TaskSpec {
             delay: 0,
             working_set: 0,
             code: 0,
+            memory: None,
             process: 0,
             registers: [0; REGISTERS],
             jitter: true,

@@ -6,7 +6,8 @@
 //! stays if affinity forbids the move, if it is running, or if it is cache hot, unless the domain has failed more often
 //! than cache_nice_tries. Cache hot is a task that started to run less than migration_cost ago, is not SCHED_IDLE and
 //! would leave its core (5.10 and later); while the pulling CPU is busy, so is a next or last buddy of its queue. From 7.2 on
-//! a task also stays for the sake of the cache that its process prefers ([`crate::sched_cache`]). Not modelled: moving skipped tasks to the other end of the list, throttled groups, NUMA locality.
+//! a task also stays for the sake of the cache that its process prefers ([`crate::sched_cache`]). With NUMA balancing a task stays on the node of its memory, and moves there
+//! even if it is cache hot ([`crate::numa`]). Not modelled: moving skipped tasks to the other end of the list, throttled groups.
 
 use schedlab_model::{CpuId, TaskId};
 
@@ -34,6 +35,8 @@ enum Stays {
     TooSmall,
     /// The cache that its process prefers.
     OnItsCache(Degrades),
+    /// Its memory is on the node of its CPU, or more of it than on the node of the pulling CPU.
+    OnItsNode,
     /// It is not too big for its CPU.
     Fits,
     /// This is counted of its size.
@@ -55,6 +58,7 @@ impl Stays {
             Stays::OnItsCache(Degrades::Preference) => {
                 "the cache that it prefers would be too idle without it or too busy with it"
             }
+            Stays::OnItsNode => "its memory is on this node",
             Stays::Fits => "it is not too big for its CPU",
             Stays::TooBig(_) => "it is more than the imbalance",
         }
@@ -229,6 +233,13 @@ impl FairClass<'_> {
             return Ok(());
         }
         let smt = domain.is_smt();
+        let degrades = match domain.is_numa() {
+            true => self.migrate_degrades_locality(task, (src, env.dst), env.idle),
+            false => None,
+        };
+        if let Some(degrades) = degrades {
+            return if degrades { Err(Stays::OnItsNode) } else { Ok(()) };
+        }
         match self.migrate_degrades_llc(env, src, task) {
             None => self.task_hot(env, smt, task).map_or(Ok(()), Err),
             Some(degrades) => {

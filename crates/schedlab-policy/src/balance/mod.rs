@@ -4,7 +4,7 @@
 //! much ([`sched_balance_find_src_group`]), then tasks are moved from one of its CPUs ([`detach_tasks`]). A pass is run by a
 //! CPU that is about to become idle ([`sched_balance_newidle`]), at ticks ([`sched_balance_domains`]), and by one idle CPU
 //! on behalf of the others ([`nohz`]). After repeated failures a running task is pushed ([`active_balance`]). Not modelled:
-//! asymmetric packing, NUMA preferences, capacity used by interrupts.
+//! asymmetric packing, capacity used by interrupts.
 
 mod active_balance;
 mod capacity;
@@ -22,6 +22,8 @@ pub(crate) mod swqueue;
 pub(crate) mod swqueue_state;
 
 use schedlab_model::{CpuId, CpuMask, Nanos};
+
+use crate::numa::Fbq;
 
 /// The state of the pulling CPU (`enum cpu_idle_type`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -67,6 +69,8 @@ pub(crate) struct Env {
     pub migrate: Migrate,
     pub imbalance: u64,
     pub pinned: Pinned,
+    /// The tasks of the busiest group, by the nodes that they prefer.
+    pub fbq: Fbq,
 }
 
 /// How affinity restricts a pass (`LBF_*` of `lb_env.flags`).
@@ -110,6 +114,7 @@ impl Env {
             migrate,
             imbalance,
             pinned: Pinned::default(),
+            fbq: Fbq::All,
         }
     }
 

@@ -4,7 +4,7 @@
 //! Read in 5.7 to 7.2; the differences are [`crate::PlacementRules`], and up to 5.4 groups are compared by load
 //! ([`super::find_busiest_group_by_load`]). Where CPUs differ in capacity, tasks that are too big for their CPU come first, small
 //! CPUs do not pull from big ones that have no more than a task each, and with an energy model only an overutilized machine is
-//! balanced otherwise. Left out: asymmetric packing, NUMA task preferences (`fbq_type`).
+//! balanced otherwise. Left out: asymmetric packing.
 
 use schedlab_model::CpuId;
 
@@ -13,6 +13,7 @@ use super::{CpuIdle, Env, Migrate};
 use crate::asym::capacity_greater;
 use crate::fair::class::FairClass;
 use crate::features::Feature;
+use crate::numa::Fbq;
 use crate::pelt::series::CAPACITY_SCALE;
 use crate::sched::types::Moves;
 use crate::version::placement::{GroupsBy, NumaSlack};
@@ -49,6 +50,10 @@ impl FairClass<'_> {
         let stats = self.update_sd_lb_stats(env, moves);
         let (group, busiest) = stats.busiest?;
         env.imbalance = 0;
+        if self.core.numa.is_some() && self.core.domains.at(env.this, env.level).is_numa() {
+            let cpus = &self.core.domains.at(env.this, env.level).groups[group].cpus;
+            env.fbq = self.fbq_classify_group(cpus, busiest.h_nr_running);
+        }
         if self.core.asym.is_some() && self.saves_energy(&busiest) {
             return None;
         }
@@ -307,7 +312,7 @@ impl FairClass<'_> {
         let (mut busiest, mut busiest_capacity) = ((None, 0), 1);
         for &cpu in &group.cpus {
             let nr_running = self.h_nr_runnable(cpu);
-            if nr_running == 0 || !env.considers(cpu) {
+            if nr_running == 0 || !env.considers(cpu) || env.fbq < Fbq::All && self.fbq_classify_rq(cpu) > env.fbq {
                 continue;
             }
             // What would end in pushing a task from a big CPU to a small one is not begun.

@@ -123,7 +123,7 @@ impl FairClass<'_> {
 
     /// Tasks of the fair class on the CPU (`cfs.h_nr_running`), from 6.14 on without delayed ones (`cfs.h_nr_runnable`).
     #[inline(always)]
-    pub(super) fn h_nr_runnable(&self, cpu: CpuId) -> u32 {
+    pub(crate) fn h_nr_runnable(&self, cpu: CpuId) -> u32 {
         let rq = self.fair.rq(cpu);
         match self.core.rules.delayed_do_not_count {
             true => rq.h_nr_running.saturating_sub(rq.h_nr_delayed),

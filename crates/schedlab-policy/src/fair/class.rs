@@ -9,6 +9,7 @@ use crate::class::{view_pid, ClassId, SchedClass};
 use crate::flags::{Dequeue, Enqueue, WakeFlags};
 use crate::group_id::GroupId;
 use crate::hrtick::Hrtick;
+use crate::numa::Access;
 use crate::queue_view::QueueView;
 use crate::run_times::RunTimes;
 use crate::sched::types::Tested;
@@ -232,9 +233,12 @@ impl SchedClass for Fair {
 
     #[inline(always)]
     fn task_tick(&mut self, core: &mut Core, cpu: CpuId, curr: TaskId, now: Nanos) -> Resched {
-        let resched = Fair::task_tick(self, cpu, now);
+        let (resched, jiffies) = (Fair::task_tick(self, cpu, now), core.jiffies(now));
         if let Some(cache) = self.sched_cache_mut().filter(|cache| !cache.follows_trace) {
             cache.task_tick_cache(cpu, curr);
+        }
+        if let Some(numa) = &mut core.numa {
+            numa.task_tick_numa(curr, self.entity(curr).sum_exec_runtime, jiffies);
         }
         let mut class = self.with(core);
         class.sync(cpu);
@@ -329,6 +333,18 @@ impl SchedClass for Fair {
 
     fn task_cache_work(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, now: Nanos) {
         Fair::task_cache_work(self, cpu, task, |cpu| core.curr(cpu), now);
+    }
+
+    fn numa_access(
+        &mut self,
+        core: &mut Core,
+        cpu: CpuId,
+        task: TaskId,
+        user: Nanos,
+        may_move: bool,
+        now: Nanos,
+    ) -> Access {
+        self.with(core).numa_access(cpu, task, (user, may_move), now)
     }
 
     fn domains_rebuilt(&mut self, core: &mut Core) {

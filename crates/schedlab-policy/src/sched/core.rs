@@ -16,6 +16,7 @@ use crate::balance::BalanceCost;
 use crate::class::{ClassId, IDLE_TASK};
 use crate::decision::Decision;
 use crate::features::FeatureSet;
+use crate::numa::Numa;
 use crate::select::idle_map::IdleMap;
 use crate::select::visited_cores::VisitedCores;
 use crate::version::load::Signals;
@@ -42,6 +43,8 @@ pub struct Core {
     pub(crate) domains: Domains,
     pub(crate) nohz: Nohz,
     pub(crate) swqueues: SwQueues,
+    /// Where the memory of tasks is, if that makes a difference.
+    pub(crate) numa: Option<Box<Numa>>,
     /// What is kept where CPUs differ in capacity.
     pub(crate) asym: Option<Box<Asym>>,
     pub(crate) balance_cost: BalanceCost,
@@ -91,6 +94,7 @@ impl Core {
             domains: Domains::new(&topology, rules.imbalance_pct),
             nohz: Nohz::new(topology.all()),
             swqueues: SwQueues::default(),
+            numa: None,
             asym: Asym::new(&topology),
             balance_cost: BalanceCost::default(),
             idle_wakees: vec![Wakee::default(); nr_cpus],
@@ -322,6 +326,11 @@ impl Core {
     /// itself what [`SchedClass::migrate_task_rq`](crate::class::SchedClass::migrate_task_rq) does.
     pub fn set_task_cpu(&mut self, task: TaskId, cpu: CpuId) -> Option<CpuId> {
         let from = std::mem::replace(&mut self.tasks[task.index()].cpu, cpu);
+        if let Some(numa) = self.numa.as_deref_mut().filter(|_| from != cpu) {
+            let state = &self.tasks[task.index()];
+            numa.update_scan_period(task, state.preferred_node, from, cpu);
+            numa.migrated(state.birth);
+        }
         (from != cpu).then_some(from)
     }
 

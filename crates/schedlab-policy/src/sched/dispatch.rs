@@ -9,6 +9,7 @@ use super::{Core, Sched};
 use crate::class::{Ask, AskEach, ClassId, ClassList, EachClass, SchedClass, Visit};
 use crate::flags::{Dequeue, Enqueue, WakeFlags};
 use crate::group_id::GroupId;
+use crate::numa::Access;
 use crate::queue_view::QueueView;
 use crate::{Moves, Resched, TaskAttr, WakeKind};
 
@@ -219,6 +220,7 @@ verbs_of_one! {
     fn pick_next_task(cpu: CpuId, now: Nanos) -> Option<TaskId>;
     fn sched_balance_newidle(cpu: CpuId, now: Nanos) -> Moves;
     fn throttle_work(task: TaskId, now: Nanos) -> bool;
+    fn numa_access(cpu: CpuId, task: TaskId, user: Nanos, may_move: bool, now: Nanos) -> Access;
     fn put_prev_task(cpu: CpuId, prev: TaskId, now: Nanos);
     fn set_next_task(cpu: CpuId, next: TaskId, first: bool, now: Nanos);
     fn task_woken(task: TaskId, need_resched: bool, now: Nanos) -> Moves;

@@ -11,7 +11,7 @@
 //! - [`lb`]: what balancing between caches does with it.
 //!
 //! Not modelled: the footprint of a process (`exceed_llc_capacity`), which the kernel compares with the cache only if
-//! NUMA balancing is on (kernel.numa_balancing, here 0), and the preferred nodes of NUMA balancing.
+//! NUMA balancing is on, and the preferred nodes of NUMA balancing ([`crate::numa`]), which come first there.
 
 mod account;
 mod can_migrate;

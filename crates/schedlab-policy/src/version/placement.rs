@@ -123,6 +123,18 @@ choices! {
     }
 }
 
+choices! {
+    /// Which mappings of its process a task scans for NUMA balancing.
+    pub enum NumaScan {
+        /// All.
+        All = "all",
+        /// Those in which it had a fault recently.
+        ByPid = "those that it uses",
+        /// The same, and those that no other thread scans.
+        Forced = "those that it uses, and those left out for long",
+    }
+}
+
 rules! {
     /// The rules of placement and balancing that differ between releases.
     pub struct PlacementRules in PLACEMENT;
@@ -367,6 +379,27 @@ rules! {
     BOTH "balance: cache-aware" in "can_migrate_llc"
     cache_aware: bool = false,
         from "7.2" by "df0d98475954" => true;
+
+    /// Which mappings of its process a task scans.
+    BOTH "NUMA balancing: mappings scanned" in "task_numa_work"
+    numa_scan: NumaScan = NumaScan::All,
+        from "6.4" by "fc137c0ddab2" => NumaScan::ByPid,
+        from "6.7" by "f169c62ff7cd" => NumaScan::Forced;
+
+    /// Tasks of one group do not change places while the destination node has spare CPUs.
+    BOTH "NUMA balancing: swaps within a group" in "task_numa_compare"
+    numa_keeps_with_spare: bool = false,
+        from "6.0" by "13ede3315087" => true;
+
+    /// A pass without local or shared faults forgets what it has counted.
+    BOTH "NUMA balancing: quiet passes" in "update_task_scan_period"
+    numa_quiet_pass_resets: bool = false,
+        seen "6.12.107" unverified "read in 6.12.117; absent in 6.1.192 and 7.2.13" => true;
+
+    /// A task that has as many of its faults on both nodes may move unless it is cache hot.
+    BOTH "NUMA balancing: equal nodes" in "migrate_degrades_locality"
+    numa_equal_is_neutral: bool = false,
+        from "6.14" unverified "read in 7.2.13; absent in 6.12.117" => true;
 
     /// Until a pass has failed, a task with negative lag stays if its queue at the destination has tasks.
     BOTH "balance: ineligible tasks" in "can_migrate_task"

@@ -14,6 +14,8 @@ pub(super) static VERSIONS: &[Version] = &[
     Version {
         // The series "Optimize the idle CPU search" of 8 July 2019 was posted on this kernel; off as in 5.2.1 itself.
         features: &[(Feature::SisIteratorMask, Some(false))],
+        // The kernel has it on; its task_numa_compare is not modelled.
+        knobs: &[(Knob::NumaBalancing, Some(0))],
         ..row("5.2", "5.2.1", "CFS of 5.2.1: slices have no floor")
     },
     row("5.7", "5.7.14", "CFS of 5.7.14: nice of a lone task reschedules nothing"),

@@ -326,6 +326,7 @@ impl Reader {
             | Kind::NonPreemptible { .. }
             | Kind::Extension { .. }
             | Kind::Refill { .. }
+            | Kind::Numa { .. }
             | Kind::LockWait { .. } => {}
         }
         self.cpu(entry.cpu).just_charged = matches!(kind, Kind::Runtime { .. });

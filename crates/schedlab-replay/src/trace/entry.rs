@@ -117,6 +117,7 @@ impl Entry {
                 | Kind::NonPreemptible { .. }
                 | Kind::Extension { .. }
                 | Kind::Refill { .. }
+                | Kind::Numa { .. }
                 | Kind::LockWait { .. },
                 _,
             ) => [None, None],

@@ -177,6 +177,8 @@ pub const MEMORY: Section = Section {
         key("cpu", "1 to 10000000", "", "MB/s to one CPU alone, as STREAM counts its triad"),
         key("node", "1 to 10000000", "", "MB/s from the memory of a node to all CPUs, at least `cpu`"),
         key("remote", "1 to 10000000", "`node`", "MB/s of that to the CPUs of all other nodes, at most `node`"),
+        key("latency", "duration", "none", "idle latency of a read from the CPU's node; with `remote-latency`"),
+        key("remote-latency", "duration", "none", "the same from another node, for `memory` of workloads"),
         key("range", "two percentages", "", "bounds of estimated rates, in percent of their value (`--robust`)"),
         key("source", "string", "", "where the numbers come from"),
     ],

@@ -24,7 +24,7 @@ pub use metric::METRIC;
 pub use scenario::{HOTPLUG, SCENARIO};
 pub use step::STEP;
 pub use variant::{VARIANT, VARIANT_TASK};
-pub use workload::{OBJECT, TASK, WORKLOAD};
+pub use workload::{OBJECT, TASK, TASK_MEMORY, WORKLOAD};
 
 /// A key of a table.
 #[derive(Debug)]
@@ -92,6 +92,7 @@ pub const SECTIONS: &[&Section] = &[
     &CACHES,
     &CACHE,
     &FRONT_END,
+    &TASK_MEMORY,
     &SECTIONS_OF_CALL,
     &PHYSICS,
 ];

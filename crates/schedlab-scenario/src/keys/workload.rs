@@ -30,6 +30,19 @@ pub const WORKLOAD: Section = Section {
             "data that each of its tasks uses repeatedly, for `warmth`",
         ),
         key("code", "size such as \"64KiB\"", "none", "code that its tasks execute repeatedly, for `warmth`"),
+        key("memory", "table", "none", "memory of each of its tasks, where its node matters (only with program)"),
+    ],
+};
+
+/// `memory` of a workload or task.
+pub const TASK_MEMORY: Section = Section {
+    name: "memory of a task",
+    keys: &[
+        key("private", "size such as \"64MiB\"", "none", "what only the task uses"),
+        key("shared", "size such as \"1GiB\"", "none", "what all tasks of its process use, one size in a process"),
+        key("pass", "1ms to 1h", "", "the time in user mode in which it uses all of it once"),
+        key("node", "node number", "that of the CPU that uses a page first", "the node on which it is at the start"),
+        key("huge", "boolean", "false", "whether its pages have 2 MiB instead of 4 KiB"),
     ],
 };
 
@@ -49,6 +62,7 @@ pub const TASK: Section = Section {
         key("timer-slack", "duration", "50us", "timer slack of its tasks"),
         key("working-set", "size such as \"256KiB\"", "none", "data that it uses repeatedly, for `warmth`"),
         key("code", "size such as \"64KiB\"", "none", "code that it executes repeatedly, for `warmth`"),
+        key("memory", "table", "none", "its memory, where its node matters"),
         key("cgroup", "path", "the workload's", "control group"),
         key("process", "number", "one per workload", "tasks with equal numbers are threads of one process"),
     ],

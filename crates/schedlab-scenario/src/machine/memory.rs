@@ -1,5 +1,6 @@
-//! The `[memory]` of a machine: the bandwidth of its memory.
+//! The `[memory]` of a machine: the bandwidth of its memory, and its latency.
 
+use schedlab_model::Nanos;
 use schedlab_spec::{Machine, Memory};
 
 use super::sources::Sources;
@@ -9,6 +10,8 @@ use crate::value::{Table, Value};
 
 /// The most that may be stated, 10 TB/s.
 const MOST: i64 = 10_000_000;
+/// The longest latency that may be stated.
+const MOST_LATENCY: Nanos = 10_000;
 
 /// Reads the bandwidth of the memory. If it is missing it is the base's.
 pub(super) fn read(machine: &Table, base: Option<&Machine>, sources: &mut Sources) -> Result<Option<Memory>> {
@@ -33,5 +36,22 @@ pub(super) fn read(machine: &Table, base: Option<&Machine>, sources: &mut Source
             remote
         }
     };
-    Ok(Some(Memory { cpu, node, remote }))
+    Ok(Some(Memory { cpu, node, remote, latency: latency(&table)? }))
+}
+
+/// The latencies of the own node and of another, if they are stated.
+fn latency(table: &Table) -> Result<Option<[Nanos; 2]>> {
+    let (local, remote) = match (table.get("latency"), table.get("remote-latency")) {
+        (None, None) => return Ok(None),
+        (Some(local), Some(remote)) => (local, remote),
+        (Some(value), None) | (None, Some(value)) => {
+            return Err(value.error("one latency says nothing about the other").expected("latency and remote-latency"))
+        }
+    };
+    let [near, far] = [local.duration(1..=MOST_LATENCY)?, remote.duration(1..=MOST_LATENCY)?];
+    if far < near {
+        let form = format!("{} or more", crate::units::show_duration(near));
+        return Err(remote.refuse("less than the latency of the own node").expected(form));
+    }
+    Ok(Some([near, far]))
 }

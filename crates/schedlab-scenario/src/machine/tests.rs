@@ -290,7 +290,7 @@ range = [\"50%\", \"200%\"]
         let memory = scaled.memory.unwrap();
         assert_eq!((memory.cpu, memory.node, memory.remote), (cpu, node, node));
     }
-    let free = schedlab_spec::Memory { cpu: 1, node: u32::MAX, remote: u32::MAX }.scaled(0.1);
+    let free = schedlab_spec::Memory { cpu: 1, node: u32::MAX, remote: u32::MAX, latency: None }.scaled(0.1);
     assert_eq!((free.cpu, free.node, free.remote), (1, u32::MAX, u32::MAX));
 }
 

@@ -4,6 +4,7 @@ use schedlab_model::{rarely, CpuId};
 use schedlab_policy::Resched;
 use schedlab_trace::{Kind, Sink};
 
+use super::numa::task_numa_work;
 use super::resched::resched_curr;
 use super::state::Kernel;
 use crate::machine::Machine;
@@ -37,11 +38,11 @@ pub fn on_bandwidth<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &m
 }
 
 /// `resume_user_mode_work`: the current task of the CPU is about to run in user mode. If no reschedule is pending, it
-/// examines the caches in which its process runs (7.2 and later), and if it is throttled it leaves its queue, which causes a
+/// examines the caches in which its process runs (7.2 and later) and scans its memory for NUMA balancing, and if it is throttled it leaves its queue, which causes a
 /// reschedule (6.18 and later).
 #[inline]
 pub fn resume_user_mode_work<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
-    if rarely(kernel.bandwidth || kernel.sched.fair.has_sched_cache()) {
+    if rarely(kernel.bandwidth || kernel.numa || kernel.sched.fair.has_sched_cache()) {
         task_work_run(run, machine, kernel, cpu);
     }
 }
@@ -49,7 +50,7 @@ pub fn resume_user_mode_work<S: Sink>(run: &mut Run<S>, machine: &mut Machine, k
 /// The scheduler's work of the task. `task_cache_work` takes no time here.
 #[inline(never)]
 fn task_work_run<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
-    let (c, k) = (&mut machine.cpus[cpu.index()], &kernel.cpus[cpu.index()]);
+    let (c, k) = (&machine.cpus[cpu.index()], &kernel.cpus[cpu.index()]);
     let Some(task) = k.curr.filter(|_| k.leaving_for.is_none()) else { return };
     let in_user = !c.segment.mode.is_kernel();
     if !in_user || k.need_resched || k.need_resched_lazy {
@@ -58,10 +59,13 @@ fn task_work_run<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut 
     if kernel.sched.fair.has_cache_work(task) {
         kernel.sched.task_cache_work(cpu, task, kernel.clock_task(cpu, run.now));
     }
+    if kernel.sched.has_numa_work(task) {
+        task_numa_work(run, machine, kernel, cpu, task);
+    }
     if !kernel.sched.fair.has_throttle_work(task) {
         return;
     }
-    c.progress(run.now);
+    machine.cpus[cpu.index()].progress(run.now);
     let now = run.now;
     kernel.competitors_changed(cpu, now);
     if kernel.sched.throttle_work(task, kernel.clock_task(cpu, now)) {

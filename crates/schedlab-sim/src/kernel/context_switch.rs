@@ -7,6 +7,7 @@ use super::bandwidth::resume_user_mode_work;
 use super::contention::{charge_group_loads, touch_next};
 use super::cpufreq::cpufreq_update_util;
 use super::idle::{enter_idle_state, switch_to_idle};
+use super::numa::use_memory_before_switch;
 use super::percpu::SliceCtrl;
 use super::rate::{begin_stream, core_changed, end_stream};
 use super::rseq::rseq_sched_switch_event;
@@ -86,6 +87,9 @@ fn switch_out<S: Sink>(
     }
     if rarely(kernel.cpus[cpu.index()].slice_ctrl != SliceCtrl::default()) {
         rseq_sched_switch_event(run, kernel, cpu);
+    }
+    if rarely(kernel.numa) {
+        use_memory_before_switch(run, machine, kernel, cpu, task);
     }
     let c = &mut machine.cpus[cpu.index()];
     let t = &mut kernel.tasks[task.index()];

@@ -5,6 +5,7 @@ use schedlab_policy::WakeKind;
 use schedlab_trace::Sink;
 
 use super::effects::charge_selection;
+use super::numa::map_memory;
 use super::segment::mark;
 use super::state::Kernel;
 use crate::machine::Machine;
@@ -40,5 +41,6 @@ pub fn begin_new_exec<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, cpu: CpuId
     kernel.cpus[cpu.index()].process = t.process;
     let (process, now) = (u64::from(t.process), kernel.clock_task(cpu, run.now));
     kernel.sched.fair.set_mm(task, process, false, now);
+    map_memory(run, kernel, cpu, task);
     run.name(kernel.id, pid, name);
 }

@@ -24,6 +24,8 @@ pub fn do_exit<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Ke
     t.life = Life::Dead;
     kernel.sched.set_exiting(task);
     kernel.sched.fair.exit_mm(task);
+    kernel.sched.task_numa_free(task);
+    kernel.tasks[task.index()].memory = None;
     kernel.emit(run, cpu, Kind::Exit { pid, prio });
     kernel.alive -= 1;
     if let Some(parent) = parent {

@@ -1,13 +1,14 @@
 //! Tasks begin: forked by a task, or started from outside.
 
 use schedlab_model::{stream, CpuId, Nanos, Pid, TaskId};
-use schedlab_policy::TaskAttr;
+use schedlab_policy::{NumaMemory, TaskAttr};
 use schedlab_trace::{Kind, Sink};
 use schedlab_workload::{TaskKind, Timers};
 
 use super::contention::lock_tasklist;
 use super::entry::irqentry_exit;
 use super::lines::TaskLines;
+use super::numa::map_memory;
 use super::resched::resched_curr;
 use super::state::Kernel;
 use super::syscalls::{policy_number, SCHED_DEADLINE};
@@ -30,6 +31,7 @@ pub struct Start<'a> {
     /// In KiB.
     pub working_set: u32,
     pub code: Code,
+    pub memory: Option<NumaMemory>,
     /// Seed of its draws of costs.
     pub seed: u64,
 }
@@ -53,7 +55,9 @@ pub fn start_task<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut
     task.timers = start.timers;
     task.working_set = start.working_set;
     task.code = start.code;
+    task.memory = start.memory;
     add(run, kernel, task, start.name);
+    map_memory(run, kernel, start.attr.cpu, id);
     let cpu = start.attr.cpu;
     machine.cpus[cpu.index()].progress(run.now);
     let child = kernel.tasks[id.index()].pid;
@@ -121,6 +125,9 @@ pub fn kernel_clone<S: Sink>(
     let (handle, parent_pid) = (task.handle(), p.pid);
     let now = kernel.clock_task(cpu, run.now);
     kernel.sched.fair.set_mm(id, u64::from(process), vforked, now);
+    if child.kind == TaskKind::Process {
+        kernel.sched.forget_preferred_nid(id);
+    }
     let start = match child.kind {
         TaskKind::Process => &machine.costs.start_process,
         TaskKind::Thread | TaskKind::Vfork => &machine.costs.start_thread,
@@ -162,6 +169,8 @@ fn new_task(kernel: &Kernel, id: TaskId, seed: u64) -> Task {
         working_set: 0,
         code: Code::default(),
         has_run: false,
+        memory: None,
+        memory_used: 0,
         dice: Dice::new(stream(seed, "cost")),
         lines: TaskLines::default(),
     }

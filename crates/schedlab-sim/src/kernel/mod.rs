@@ -29,6 +29,7 @@ mod longest;
 mod mmap;
 mod newidle;
 mod non_preemptible;
+mod numa;
 mod percpu;
 mod points;
 mod rate;

@@ -56,6 +56,8 @@ pub struct Kernel {
     pub checks: Checks,
     /// Some group has a quota.
     pub bandwidth: bool,
+    /// Some tasks have memory whose node matters, and there are several nodes.
+    pub numa: bool,
     /// CPUs that execute with interrupts disabled.
     pub irqs_off: u32,
     pub tick_nsec: Nanos,
@@ -113,6 +115,8 @@ impl Kernel {
         let costs = &spec.machine.costs;
         sched.set_balance_cost(costs.balance_pass.typical(), costs.balance_cpu.typical());
         sched.set_scan_cost(costs.scan_cpu.each_ref().map(Dist::typical));
+        let numa = spec.workloads.iter().any(|workload| workload.tasks.iter().any(|task| task.memory.is_some()))
+            && sched.init_numa(&spec.kernel);
         let tick_nsec = spec.kernel.tick_nsec();
         let tick_phase = |cpu| if spec.noise { stream(seed, &format!("tick/{cpu}")).below(tick_nsec) } else { 0 };
         Kernel {
@@ -129,6 +133,7 @@ impl Kernel {
             sugov: vec![Sugov::default(); if physics.schedutil && physics.frequency { nr_cpus } else { 0 }],
             checks: Checks::new(nr_cpus),
             bandwidth: spec.cgroups.iter().any(|cgroup| cgroup.bandwidth.is_some()),
+            numa,
             irqs_off: 0,
             tick_nsec,
             points: Points::of(spec.kernel.preempt, &spec.machine.sections),

@@ -1,6 +1,7 @@
 //! The kernel's state of a task (`task_struct`). What the task executes is in its program.
 
 use schedlab_model::{CpuId, Nanos, Pid, TaskId};
+use schedlab_policy::NumaMemory;
 use schedlab_workload::Timers;
 
 use super::lines::TaskLines;
@@ -111,6 +112,10 @@ pub struct Task {
     pub code: Code,
     /// Whether it has run before, if it states a working set or code.
     pub has_run: bool,
+    /// Its memory, where its node matters.
+    pub memory: Option<NumaMemory>,
+    /// Its time in user mode when it last used its memory.
+    pub memory_used: Nanos,
     /// Draws of costs.
     pub dice: Dice,
     pub lines: TaskLines,

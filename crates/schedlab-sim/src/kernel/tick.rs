@@ -9,6 +9,7 @@ use super::cpufreq::cpufreq_update_util;
 use super::entry::irqentry_exit;
 use super::hrtimer::{__hrtimer_run_queues, run_deferrable_timers};
 use super::idle::{on_idle_tick, wake_idle_cpu};
+use super::numa::use_memory_at_tick;
 use super::resched::{__resched_curr, ReschedOpt};
 use super::state::Kernel;
 use super::tick_sched::start_tick;
@@ -48,6 +49,9 @@ pub fn on_tick<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Ke
     charge_group_loads(run, machine, kernel, cpu);
     if rarely(!kernel.sugov.is_empty()) {
         cpufreq_update_util(run, machine, kernel, cpu, false);
+    }
+    if rarely(kernel.numa) {
+        use_memory_at_tick(run, machine, kernel, cpu);
     }
     __resched_curr(run, machine, kernel, cpu, resched, ReschedOpt::Tick, cpu);
     run_deferrable_timers(run, machine, kernel, cpu);

@@ -19,6 +19,7 @@ mod lines;
 mod lock;
 mod memory;
 mod menu;
+mod numa;
 mod refill;
 mod segment;
 mod share_memory;

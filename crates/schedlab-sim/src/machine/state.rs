@@ -11,6 +11,7 @@ use super::cpuidle::{state_at_boot, Cpuidle};
 use super::exits::Exits;
 use super::frequency::Frequencies;
 use super::memory::MemoryBandwidth;
+use super::numa::NumaCosts;
 use super::segment::WORK_SHIFT;
 use super::warmth::Warmth;
 
@@ -43,6 +44,7 @@ pub struct Machine {
     pub(super) memory: Option<Box<MemoryBandwidth>>,
     /// The frequencies of the cores, where they change.
     pub frequency: Option<Box<Frequencies>>,
+    pub numa: NumaCosts,
     /// The contents of the caches, if tasks have working sets and the machine states its caches.
     pub(super) warmth: Option<Box<Warmth>>,
     pub(super) preset: Arc<Preset>,
@@ -95,6 +97,7 @@ impl Machine {
             idle_allowed,
             cpuidle,
             memory: MemoryBandwidth::new(spec),
+            numa: NumaCosts::new(spec),
             warmth: Warmth::new(spec),
             enqueue_time: costs.wakeup.typical().saturating_sub(costs.wakeup_clock.typical()),
             switch_time: costs.switch_thread.typical(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use schedlab_model::{CpuId, Nanos};
 use schedlab_policy::fair::GroupId;
-use schedlab_policy::TaskAttr;
+use schedlab_policy::{NumaMemory, TaskAttr};
 use schedlab_trace::{Call, Sink};
 use schedlab_workload::{identity, TaskKind, TaskSpec, Workload};
 
@@ -114,6 +114,13 @@ fn start_task<S: Sink>(
         timers: spec.timers,
         working_set: spec.working_set,
         code: Code { kib: spec.code, of: start.workload.into() },
+        memory: spec.memory.map(|memory| NumaMemory {
+            private: memory.private,
+            shared: memory.shared,
+            pass: memory.pass,
+            node: memory.node,
+            huge: memory.huge,
+        }),
         seed: programs.seed ^ key,
     };
     let id = kernel::start_task(run, machine, kernel, &new);

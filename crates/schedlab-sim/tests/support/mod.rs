@@ -90,7 +90,7 @@ pub fn machine(topology: Topology, cost: Nanos) -> Machine {
             target_residency: 0,
             polling: false,
         }],
-        memory: Some(Memory { cpu: 1000, node: 1800, remote: 900 }),
+        memory: Some(Memory { cpu: 1000, node: 1800, remote: 900, latency: Some([80, 130]) }),
         frequency: None,
         caches: None,
         sections: Arc::default(),

@@ -46,7 +46,8 @@ pub fn parse<'a>(name: &'a str, text: &'a str) -> Result<Body<'a>, String> {
         | "schedlab_nonpreemptible"
         | "schedlab_extension"
         | "schedlab_lock"
-        | "schedlab_refill" => program(name, Fields(text)),
+        | "schedlab_refill"
+        | "schedlab_numa" => program(name, Fields(text)),
         _ => return Ok(Body::Other { name, fields: Fields(text) }),
     };
     let body = parsed.ok_or_else(|| format!("{name} does not have the fields a kernel prints: '{text}'"))?;
@@ -94,6 +95,13 @@ fn program<'a>(name: &str, fields: Fields<'a>) -> Option<Body<'a>> {
         "schedlab_count" => Kind::Count { pid, metric: fields.number("metric")?, count: fields.number("count")? },
         "schedlab_fault" => Kind::Fault { pid, kib: fields.number("kib")?, major: fields.number("major") == Some(1) },
         "schedlab_refill" => Kind::Refill { pid, kib: fields.number("kib")?, time: fields.number("time")? },
+        "schedlab_numa" => Kind::Numa {
+            pid,
+            faults: fields.number("faults")?,
+            local: fields.number("local")?,
+            migrated: fields.number("migrated")?,
+            time: fields.number("time")?,
+        },
         "schedlab_resched" => {
             Kind::Resched { pid, waited: fields.number("waited")?, section: Section::parse(fields.get("section")?)? }
         }

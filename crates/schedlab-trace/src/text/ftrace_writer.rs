@@ -70,6 +70,7 @@ fn body(kind: &Kind, words: &Words<'_>) -> String {
         | Kind::NonPreemptible { .. }
         | Kind::Extension { .. }
         | Kind::Refill { .. }
+        | Kind::Numa { .. }
         | Kind::LockWait { .. } => kind.to_string(),
         _ => {
             // Every other kind prints `name: pid=...`, and the kernel's format has the comm before it.

@@ -44,7 +44,7 @@ const WAKEE: &[(&str, Type)] = &[("comm", Comm), ("pid", Type::Pid), ("prio", In
 const WAKEE_PRINT: &str =
     r#""comm=%s pid=%d prio=%d target_cpu=%03d", REC->comm, REC->pid, REC->prio, REC->target_cpu"#;
 
-static EVENT_TYPES: [EventType; 18] = [
+static EVENT_TYPES: [EventType; 19] = [
     EventType {
         system: "sched",
         name: "sched_switch",
@@ -165,6 +165,15 @@ static EVENT_TYPES: [EventType; 18] = [
         print: concat!(
             r#""pid=%d time=%Lu section=%s call=%s", "#,
             r#"REC->pid, (unsigned long long)REC->time, __get_str(section), __get_str(call)"#
+        ),
+    },
+    EventType {
+        system: "schedlab",
+        name: "schedlab_numa",
+        fields: &[("pid", Type::Pid), ("faults", U64), ("local", U64), ("migrated", U64), ("time", U64)],
+        print: concat!(
+            r#""pid=%d faults=%Lu local=%Lu migrated=%Lu time=%Lu", REC->pid, (unsigned long long)REC->faults, "#,
+            r#"(unsigned long long)REC->local, (unsigned long long)REC->migrated, (unsigned long long)REC->time"#
         ),
     },
 ];
@@ -304,6 +313,9 @@ fn encode_kind(kind: &Kind, words: &Words<'_>, flags: Flags, at: Pid, out: &mut 
         }
         Kind::Extension { pid, what } => record(15, [int(pid), Value::Text(what.name())], flags, at, out),
         Kind::Refill { pid, kib, time } => record(16, [int(pid), uint(kib), wide(time)], flags, at, out),
+        Kind::Numa { pid, faults, local, migrated, time } => {
+            record(18, [int(pid), uint(faults), uint(local), uint(migrated), wide(time)], flags, at, out)
+        }
         Kind::LockWait { pid, lock, wait } => record(11, [int(pid), int(lock as i32), wide(wait)], flags, at, out),
     }
 }
