@@ -39,6 +39,7 @@ pub mod dl;
 pub mod fair;
 mod features;
 mod flags;
+mod follow;
 mod group_id;
 mod hrtick;
 mod knobs;
@@ -61,6 +62,7 @@ pub use balance::CpuIdle;
 pub use config::KernelConfig;
 pub use config_error::ConfigError;
 pub use features::{Feature, FeatureInfo, FeatureSet};
+pub use follow::Follow;
 pub use knobs::{Knob, KnobInfo, KnobUnit, Knobs};
 pub use looked::Looked;
 pub use mechanism::{Kind, Mechanism};
@@ -68,8 +70,8 @@ pub use numa::{Access as NumaAccess, NumaMemory, NumaMove};
 pub use preempt_model::PreemptModel;
 pub use run_times::{RunTime, RunTimes};
 pub use sched::{
-    Classes, Core, Counts, Follow, Moves, Pass, PassSituation, Placed, Placement, Recorded, Scans, Sched, Selection,
-    Situation, Stage, TaskAttr, Tested, WakeHistory, WakeKind,
+    Classes, Core, Counts, Moves, Pass, PassSituation, Placed, Placement, Recorded, Scans, Sched, Selection, Situation,
+    Stage, TaskAttr, Tested, WakeHistory, WakeKind,
 };
 pub use select::SelectRule;
 pub use version::catalogue::RuleView;

@@ -10,9 +10,7 @@ mod balance;
 mod change;
 mod clock;
 mod core;
-mod cpu_util;
 mod dispatch;
-mod follow;
 mod hotplug;
 mod log;
 mod numa;
@@ -42,7 +40,6 @@ use crate::rt::Rt;
 use crate::{class_list, KernelConfig, Resched};
 
 pub use self::core::Core;
-pub use follow::Follow;
 pub use log::Recorded;
 pub use placement::{Placed, Placement, Situation, WakeHistory};
 pub use recorded_pass::{Pass, PassSituation};

@@ -85,7 +85,7 @@ impl Placement {
     /// `sched_balance_rq`. `pids` has the pids of all tasks.
     pub fn sched_balance_rq(&mut self, sched: &Sched, asked: &PassSituation, pids: &[i32]) -> Pass {
         self.core.jiffies_shown = asked.jiffies;
-        let mut fair = sched.fair.clone();
+        let mut fair = Fair::clone(&sched.fair);
         if asked.idle == CpuIdle::Newly {
             empty(&mut fair, asked.this, asked.now);
         }

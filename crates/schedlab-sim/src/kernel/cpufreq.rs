@@ -33,19 +33,19 @@ pub fn cpufreq_update_util<S: Sink>(
     let (spec, idle_calls) = (&frequencies.spec, frequencies.idle_calls(cpu));
     let (now, tick, max) = (run.now, kernel.tick_nsec, u64::from(spec.max()));
     let sugov = &mut kernel.sugov[cpu.index()];
-    sugov.boost_iowait(now, tick, iowait);
+    sugov.sugov_iowait_boost(now, tick, iowait);
     sugov.last_update = now;
     if sugov.last_freq_update_time.is_some_and(|last| now - last < spec.rate_limit) {
         return;
     }
-    let boost = sugov.apply_iowait_boost(now, tick);
+    let boost = sugov.sugov_iowait_apply(now, tick);
     let clock = kernel.clock_task(cpu, now);
     let util = kernel.sched.effective_cpu_util(cpu, clock).max(boost);
     let sugov = &mut kernel.sugov[cpu.index()];
     // map_util_perf
     let perf = (util + (util >> 2)).min(SCALE);
     let mut next = ((max * perf / SCALE) as u32).max(spec.min);
-    if sugov.holds(idle_calls) {
+    if sugov.sugov_hold_freq(idle_calls) {
         next = next.max(sugov.next_freq);
     }
     if next == sugov.next_freq {

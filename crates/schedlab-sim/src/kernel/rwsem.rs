@@ -92,7 +92,7 @@ impl RwSem {
             return false;
         }
         self.take(task, false);
-        self.wake_readers(all, woken);
+        self.rwsem_mark_wake(all, woken);
         true
     }
 
@@ -137,7 +137,7 @@ impl RwSem {
         let stays = if held { runs } else { on_readers && !realtime && !self.nonspinnable && readers > 0 };
         let Some(place) = self.spinners.iter().position(|spinner| spinner.task == task) else { return Look::Stops };
         let spinner = &mut self.spinners[place];
-        let threshold = now + reader_threshold(readers);
+        let threshold = now + rwsem_rspin_threshold(readers);
         let limit = if held { None } else { Some(*spinner.limit.get_or_insert(threshold)) };
         spinner.limit = limit;
         let over = limit.is_some_and(|limit| now >= limit);
@@ -150,7 +150,7 @@ impl RwSem {
     }
 
     /// `rwsem_can_spin_on_owner`.
-    pub fn can_spin(&self, realtime: bool, runs: bool, on_readers: bool) -> bool {
+    pub fn rwsem_can_spin_on_owner(&self, realtime: bool, runs: bool, on_readers: bool) -> bool {
         match self.writer {
             Some(_) => runs,
             None => self.readers.is_empty() && !self.handoff || on_readers && !self.nonspinnable && !realtime,
@@ -161,9 +161,9 @@ impl RwSem {
     pub fn queue(&mut self, waiter: Waiter, all: bool, woken: &mut Vec<TaskId>) {
         self.waiters.push_back(waiter);
         if self.writer.is_none() && !self.readers.is_empty() {
-            self.wake_readers(all, woken);
+            self.rwsem_mark_wake(all, woken);
         } else if self.is_free() {
-            self.wake_first(all, woken);
+            self.rwsem_wake(all, woken);
         }
         woken.retain(|other| *other != waiter.task);
     }
@@ -195,7 +195,7 @@ impl RwSem {
         self.waiters.front().filter(|_| self.handoff).map(|first| first.task)
     }
 
-    /// `up_read`, `up_write`, before anybody is woken. True: it is free.
+    /// A holder releases it (`up_read`, `up_write`), without waking the waiters. True: nobody holds it any more.
     pub fn release(&mut self, task: TaskId) -> bool {
         if self.writer == Some(task) {
             self.writer = None;
@@ -208,26 +208,26 @@ impl RwSem {
 
     /// `rwsem_wake`: the first waiter is woken if it is a writer; if it is a reader, those that wait for reading get the semaphore
     /// unless a writer was faster.
-    pub fn wake_first(&mut self, all: bool, woken: &mut Vec<TaskId>) {
+    pub fn rwsem_wake(&mut self, all: bool, woken: &mut Vec<TaskId>) {
         match self.waiters.front() {
             Some(first) if first.write => woken.push(first.task),
-            Some(_) if self.writer.is_none() => self.wake_readers(all, woken),
+            Some(_) if self.writer.is_none() => self.rwsem_mark_wake(all, woken),
             _ => {}
         }
     }
 
     /// `downgrade_write`: the writer goes on as a reader.
-    pub fn downgrade(&mut self, task: TaskId, all: bool, woken: &mut Vec<TaskId>) {
+    pub fn downgrade_write(&mut self, task: TaskId, all: bool, woken: &mut Vec<TaskId>) {
         if self.writer == Some(task) {
             self.writer = None;
             self.take(task, false);
-            self.wake_readers(all, woken);
+            self.rwsem_mark_wake(all, woken);
         }
     }
 
     /// `rwsem_mark_wake`: if the first waiter is a reader, the waiting readers get the semaphore: all of them, or those before the first
     /// writer.
-    fn wake_readers(&mut self, all: bool, woken: &mut Vec<TaskId>) {
+    fn rwsem_mark_wake(&mut self, all: bool, woken: &mut Vec<TaskId>) {
         if self.waiters.front().is_none_or(|first| first.write) {
             return;
         }
@@ -251,7 +251,7 @@ impl RwSem {
 /// ```text
 /// (20 + min(readers, 30)) / 2 us
 /// ```
-fn reader_threshold(readers: usize) -> Nanos {
+fn rwsem_rspin_threshold(readers: usize) -> Nanos {
     (20 + readers.min(30) as Nanos) * 500
 }
 
@@ -284,7 +284,7 @@ mod tests {
             let mut sem = held_by_writer(&[(B, false), (C, true), (D, false)]);
             let mut woken = Vec::new();
             assert!(sem.release(A));
-            sem.wake_first(all, &mut woken);
+            sem.rwsem_wake(all, &mut woken);
             assert_eq!(woken, expected);
             assert!(expected.iter().all(|reader| sem.is_held_by(*reader)) && !sem.try_queued(C, 0));
         }
@@ -311,13 +311,15 @@ mod tests {
         let mut sem = RwSem::default();
         assert!(sem.try_lock(A, false, true, &mut Vec::new()));
         assert!(
-            sem.can_spin(false, true, true) && !sem.can_spin(true, true, true) && !sem.can_spin(false, true, false)
+            sem.rwsem_can_spin_on_owner(false, true, true)
+                && !sem.rwsem_can_spin_on_owner(true, true, true)
+                && !sem.rwsem_can_spin_on_owner(false, true, false)
         );
         sem.spin(B, true);
         assert_eq!(sem.look(B, 1_000, false, false, true), Look::Spins(Some(11_500)));
         assert_eq!(sem.look(B, 11_499, false, false, true), Look::Spins(Some(11_500)));
         assert_eq!(sem.look(B, 11_500, false, false, true), Look::Stops);
-        assert!(!sem.can_spin(false, true, true));
+        assert!(!sem.rwsem_can_spin_on_owner(false, true, true));
         sem.release(A);
         assert!(sem.try_lock(B, true, true, &mut Vec::new()));
     }
@@ -326,7 +328,7 @@ mod tests {
     fn a_downgrade_lets_the_first_readers_in() {
         let mut sem = held_by_writer(&[(B, false), (C, true)]);
         let mut woken = Vec::new();
-        sem.downgrade(A, true, &mut woken);
+        sem.downgrade_write(A, true, &mut woken);
         assert_eq!(woken, [B]);
         assert!(sem.is_held_by(A) && sem.is_held_by(B) && sem.writer().is_none());
         assert!(!sem.release(A) && sem.release(B) && sem.try_queued(C, 0));
@@ -344,9 +346,9 @@ mod tests {
                 let (task, now) = (TaskId(task), now as Nanos);
                 if sem.is_held_by(task) {
                     if action == 0 {
-                        sem.downgrade(task, all, &mut woken);
+                        sem.downgrade_write(task, all, &mut woken);
                     } else if sem.release(task) {
-                        sem.wake_first(all, &mut woken);
+                        sem.rwsem_wake(all, &mut woken);
                     }
                 } else if sem.is_queued(task) {
                     if !asleep.contains(&task) && !sem.try_queued(task, now) {
@@ -366,7 +368,7 @@ mod tests {
                 let holders: Vec<TaskId> = (0..6).map(TaskId).filter(|task| sem.is_held_by(*task)).collect();
                 for holder in holders {
                     if sem.release(holder) {
-                        sem.wake_first(all, &mut woken);
+                        sem.rwsem_wake(all, &mut woken);
                     }
                 }
                 asleep.retain(|sleeper| !woken.contains(sleeper));

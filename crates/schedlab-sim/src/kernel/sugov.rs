@@ -22,8 +22,8 @@ pub struct Sugov {
 
 impl Sugov {
     /// `sugov_iowait_boost`: doubled by each wait for a disk within a tick.
-    pub fn boost_iowait(&mut self, now: Nanos, tick: Nanos, iowait: bool) {
-        if self.iowait_boost > 0 && self.reset_iowait_boost(now, tick, iowait) || !iowait || self.iowait_boost_pending {
+    pub fn sugov_iowait_boost(&mut self, now: Nanos, tick: Nanos, iowait: bool) {
+        if self.iowait_boost > 0 && self.sugov_iowait_reset(now, tick, iowait) || !iowait || self.iowait_boost_pending {
             return;
         }
         self.iowait_boost_pending = true;
@@ -31,7 +31,7 @@ impl Sugov {
     }
 
     /// `sugov_iowait_reset`
-    fn reset_iowait_boost(&mut self, now: Nanos, tick: Nanos, iowait: bool) -> bool {
+    fn sugov_iowait_reset(&mut self, now: Nanos, tick: Nanos, iowait: bool) -> bool {
         let over = now - self.last_update > tick;
         if over {
             self.iowait_boost = if iowait { IOWAIT_BOOST_MIN } else { 0 };
@@ -41,8 +41,8 @@ impl Sugov {
     }
 
     /// `sugov_iowait_apply`: halved when no wait was added since.
-    pub fn apply_iowait_boost(&mut self, now: Nanos, tick: Nanos) -> u64 {
-        if self.iowait_boost == 0 || self.reset_iowait_boost(now, tick, false) {
+    pub fn sugov_iowait_apply(&mut self, now: Nanos, tick: Nanos) -> u64 {
+        if self.iowait_boost == 0 || self.sugov_iowait_reset(now, tick, false) {
             return 0;
         }
         if !self.iowait_boost_pending {
@@ -56,7 +56,7 @@ impl Sugov {
     }
 
     /// `sugov_hold_freq`: a CPU that has not been idle since the last call keeps its frequency at least.
-    pub fn holds(&mut self, idle_calls: u32) -> bool {
+    pub fn sugov_hold_freq(&mut self, idle_calls: u32) -> bool {
         let saved = std::mem::replace(&mut self.saved_idle_calls, idle_calls);
         saved == idle_calls
     }
@@ -72,9 +72,9 @@ mod tests {
     fn waits_for_a_disk_double_the_boost_within_a_tick_and_its_lack_halves_it() {
         let mut sugov = Sugov::default();
         let mut wait = |now, iowait| {
-            sugov.boost_iowait(now, TICK, iowait);
+            sugov.sugov_iowait_boost(now, TICK, iowait);
             sugov.last_update = now;
-            sugov.apply_iowait_boost(now, TICK)
+            sugov.sugov_iowait_apply(now, TICK)
         };
         let waits = [1, 2, 3, 4, 5].map(|ms| wait(ms * 1_000_000, true));
         assert_eq!(waits, [128, 256, 512, 1024, 1024]);
@@ -87,6 +87,6 @@ mod tests {
     #[test]
     fn a_cpu_that_was_not_idle_keeps_its_frequency() {
         let mut sugov = Sugov::default();
-        assert_eq!([0, 0, 1, 1].map(|calls| sugov.holds(calls)), [true, true, false, true]);
+        assert_eq!([0, 0, 1, 1].map(|calls| sugov.sugov_hold_freq(calls)), [true, true, false, true]);
     }
 }

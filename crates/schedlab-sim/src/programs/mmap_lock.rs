@@ -64,7 +64,7 @@ fn take<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
     x.position().mmap_wait = Some((write, now));
     let (runs, realtime) = (writer_runs(x), is_realtime(x));
     let Some(lock) = lock_of(x) else { return true };
-    if (write || rules.readers_spin) && lock.can_spin(realtime, runs, rules.since_rewrite) {
+    if (write || rules.readers_spin) && lock.rwsem_can_spin_on_owner(realtime, runs, rules.since_rewrite) {
         lock.spin(task, write);
         return look(x, op);
     }
@@ -179,7 +179,7 @@ pub fn downgrade_mmap_lock<S: Sink>(x: &mut Running<S>) {
     let process = x.task().process;
     let Some(process) = x.kernel.mmap.as_deref_mut().and_then(|mmap| mmap.shared(process)) else { return };
     let mut woken = Vec::new();
-    process.lock.downgrade(task, all, &mut woken);
+    process.lock.downgrade_write(task, all, &mut woken);
     wake(x, woken);
     next_spinner_looks(x);
 }
@@ -211,7 +211,7 @@ pub fn release_mmap_lock<S: Sink>(x: &mut Running<S>, op: Op) {
     next_spinner_looks(x);
     let mut woken = Vec::new();
     if let Some(lock) = lock_of(x) {
-        lock.wake_first(all, &mut woken);
+        lock.rwsem_wake(all, &mut woken);
     }
     wake(x, woken);
 }

@@ -2,7 +2,7 @@
 
 use schedlab_model::{CpuId, Nanos};
 
-use super::Sched;
+use crate::sched::Sched;
 
 impl Sched {
     /// `effective_cpu_util`, 0 to 1024: that of the fair class, of the classes above it, and of the hypervisor. While a task of a class

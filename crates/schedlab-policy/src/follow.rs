@@ -4,9 +4,9 @@
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
-use super::{Core, Sched};
 use crate::class::SchedClass;
 use crate::fair::{Fair, GroupId, ProcessShown, Restore, SchedParams};
+use crate::sched::{Core, Sched};
 use crate::Resched;
 
 /// A writer of the scheduler's state that is no function of the kernel.
