@@ -53,6 +53,7 @@ mod set;
 mod source;
 mod study;
 mod task_memory;
+mod task_memory_fits;
 mod text;
 mod units;
 mod value;

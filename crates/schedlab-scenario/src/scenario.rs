@@ -19,7 +19,7 @@ use crate::text::Text;
 use crate::units::show_duration;
 use crate::value::{Table, Value};
 use crate::workload::Program;
-use crate::{arm, cgroup, fits, guest, machine, merge, task_memory, variant, workload, write};
+use crate::{arm, cgroup, fits, guest, machine, merge, task_memory_fits, variant, workload, write};
 use schedlab_model::suggest;
 
 /// A validated scenario.
@@ -231,7 +231,7 @@ pub(crate) fn of_root(root: &Table, file: &str, stem: &str, dir: &Path, override
     let mut variants = variants(root, &machine, &names, &cgroups, &guests)?;
     let limited = variant::count_limited(&mut variants);
     drafts.iter().try_for_each(|draft| fits::check(draft, &variants, &cgroups, nr_cpus, machine.memory))?;
-    drafts.iter().try_for_each(|draft| task_memory::check(draft, &machine))?;
+    drafts.iter().try_for_each(|draft| task_memory_fits::check(draft, &machine))?;
     fits::capacities(&drafts, &variants, &machine)?;
     fits::cpusets(&drafts, &variants, &cgroups, nr_cpus)?;
     fits::hotplug(&drafts, &variants, &guests, &machine)?;

@@ -234,7 +234,7 @@ impl FairClass<'_> {
         }
         let smt = domain.is_smt();
         let degrades = match domain.is_numa() {
-            true => self.migrate_degrades_locality(task, (src, env.dst), env.idle),
+            true => self.migrate_degrades_locality(task, src, env.dst, env.idle),
             false => None,
         };
         if let Some(degrades) = degrades {

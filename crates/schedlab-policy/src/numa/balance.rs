@@ -6,20 +6,10 @@
 
 use schedlab_model::{CpuId, TaskId};
 
+use super::fbq::Fbq;
 use super::Node;
 use crate::balance::CpuIdle;
 use crate::fair::class::FairClass;
-
-/// Which tasks a CPU or group has (`enum fbq_type`).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Fbq {
-    /// Some that prefer no node.
-    Regular,
-    /// Some that prefer another node.
-    Remote,
-    /// Only such that are on their preferred node.
-    All,
-}
 
 impl FairClass<'_> {
     /// `migrate_degrades_locality` of a move in a domain of nodes. `Some(true)`: locality would be worse; `Some(false)`: the task comes
@@ -27,7 +17,8 @@ impl FairClass<'_> {
     pub(crate) fn migrate_degrades_locality(
         &self,
         task: TaskId,
-        (src, dst): (CpuId, CpuId),
+        src: CpuId,
+        dst: CpuId,
         idle: CpuIdle,
     ) -> Option<bool> {
         let numa = self.core.numa.as_ref()?;

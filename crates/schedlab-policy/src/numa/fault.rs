@@ -8,8 +8,8 @@
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
+use super::access::Access;
 use super::memory::CpuPid;
-use super::migrate::NumaMove;
 use super::scan::access_bit;
 use super::stats::{Faults, Group, Stat, ACTIVE_NODE_FRACTION};
 use super::{Node, Numa};
@@ -21,27 +21,6 @@ const SLOTS: i64 = 10;
 const THRESHOLD: i64 = 7;
 /// `LOAD_AVG_MAX`.
 const LOAD_AVG_MAX: u64 = 47_742;
-
-/// What the use of memory led to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Access {
-    /// Pages of 4 KiB used, and those of them on another node.
-    pub pages: u64,
-    /// Those of them that were on another node.
-    pub remote: u64,
-    /// Hinting faults.
-    pub faults: u32,
-    /// Those of them on a page of the CPU's node.
-    pub local: u32,
-    /// Faults that moved the page.
-    pub migrations: u32,
-    /// Pages of 4 KiB that they moved.
-    pub migrated: u64,
-    /// The task moves to its preferred node.
-    pub moves: Option<NumaMove>,
-    /// CPUs that the search for a place there has examined.
-    pub looked_at: u32,
-}
 
 /// The task whose accesses are handled, on its CPU.
 #[derive(Clone, Copy)]

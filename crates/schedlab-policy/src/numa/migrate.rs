@@ -10,6 +10,7 @@ use std::cmp::Reverse;
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
+use super::access::NumaMove;
 use super::{Node, Numa};
 use crate::balance::sched_balance_find_src_group::adjust_numa_imbalance;
 use crate::fair::class::FairClass;
@@ -18,17 +19,6 @@ use crate::version::placement::NumaSlack;
 
 /// `SMALLIMP`.
 const SMALLIMP: i64 = 30;
-
-/// A task that is to move to a CPU.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct NumaMove {
-    /// The task, which is running.
-    pub task: TaskId,
-    /// Where it goes.
-    pub dest: CpuId,
-    /// The running task of that CPU, which goes where the first one comes from (`migrate_swap`).
-    pub swap: Option<TaskId>,
-}
 
 /// `enum numa_type`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

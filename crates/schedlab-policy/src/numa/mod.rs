@@ -15,17 +15,18 @@
 //! Simplified: all nodes are equally far from each other (NUMA_DIRECT). Not modelled: memory tiering, cpusets of nodes, memory
 //! that several processes share, migrations that fail, nodes that run out of memory.
 
+mod access;
 mod balance;
 mod fault;
+mod fbq;
 mod memory;
 mod migrate;
 mod scan;
 mod stats;
 
-pub(crate) use balance::Fbq;
-pub use fault::Access;
+pub use access::{Access, NumaMove};
+pub(crate) use fbq::Fbq;
 pub use memory::NumaMemory;
-pub use migrate::NumaMove;
 
 use std::collections::BTreeMap;
 

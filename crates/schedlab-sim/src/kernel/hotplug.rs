@@ -11,8 +11,9 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 use schedlab_spec::CpuChange;
 use schedlab_trace::Sink;
 
-use super::cpuset::{cpuset_update_active_cpus, leave_cpu, next_cpuset, on_cpuset, AGAIN};
+use super::cpuset::{cpuset_update_active_cpus, next_cpuset, on_cpuset, AGAIN};
 use super::hrtimer::{add_timers, migrate_timers};
+use super::leave_cpu::leave_cpu;
 use super::state::Kernel;
 use super::task::Life;
 use crate::machine::Machine;

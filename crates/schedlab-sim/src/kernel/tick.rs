@@ -9,7 +9,7 @@ use super::cpufreq::cpufreq_update_util;
 use super::entry::irqentry_exit;
 use super::hrtimer::{__hrtimer_run_queues, run_deferrable_timers};
 use super::idle::{on_idle_tick, wake_idle_cpu};
-use super::numa::use_memory_at_tick;
+use super::numa_tick::use_memory_at_tick;
 use super::resched::{__resched_curr, ReschedOpt};
 use super::state::Kernel;
 use super::tick_sched::start_tick;
