@@ -344,7 +344,7 @@ impl SchedClass for Fair {
         may_move: bool,
         now: Nanos,
     ) -> Access {
-        self.with(core).numa_access(cpu, task, (user, may_move), now)
+        self.with(core).numa_access(cpu, task, user, may_move, now)
     }
 
     fn domains_rebuilt(&mut self, core: &mut Core) {

@@ -2,10 +2,10 @@
 
 use schedlab_model::{CpuId, TaskId};
 
-/// What the use of memory led to.
+/// The result of a task's use of its memory since the last call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Access {
-    /// Pages of 4 KiB used, and those of them on another node.
+    /// Pages of 4 KiB used.
     pub pages: u64,
     /// Those of them that were on another node.
     pub remote: u64,
@@ -19,7 +19,7 @@ pub struct Access {
     pub migrated: u64,
     /// The task moves to its preferred node.
     pub moves: Option<NumaMove>,
-    /// CPUs that the search for a place there has examined.
+    /// CPUs that the search for a CPU there has examined.
     pub looked_at: u32,
 }
 

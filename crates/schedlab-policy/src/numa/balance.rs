@@ -60,16 +60,18 @@ impl FairClass<'_> {
     /// `fbq_classify_group` of the busiest group in a domain of nodes.
     pub(crate) fn fbq_classify_group(&self, cpus: &[CpuId], h_nr_running: u32) -> Fbq {
         let counts = cpus.iter().map(|cpu| self.numa_counts(*cpu));
-        classify(h_nr_running, counts.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1)))
+        let (numa, preferred) = counts.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        classify(h_nr_running, numa, preferred)
     }
 
     /// `fbq_classify_rq`.
     pub(crate) fn fbq_classify_rq(&self, cpu: CpuId) -> Fbq {
-        classify(self.core.nr_running(cpu), self.numa_counts(cpu))
+        let (numa, preferred) = self.numa_counts(cpu);
+        classify(self.core.nr_running(cpu), numa, preferred)
     }
 }
 
-fn classify(running: u32, (numa, preferred): (u32, u32)) -> Fbq {
+fn classify(running: u32, numa: u32, preferred: u32) -> Fbq {
     if running > numa {
         Fbq::Regular
     } else if running > preferred {

@@ -1,4 +1,4 @@
-//! Hinting faults: what the use of an inaccessible page counts, and whether the page moves to the node of the CPU
+//! Hinting faults: how the use of an inaccessible page is counted, and whether the page moves to the node of the CPU
 //! (`do_numa_page`, `should_numa_migrate_memory`, `task_numa_fault`, `task_numa_group`, `task_numa_placement`,
 //! `update_task_scan_period`).
 //!
@@ -35,15 +35,19 @@ struct Current {
     jiffies: Jiffies,
 }
 
+/// A hinting fault.
+struct Fault {
+    /// The node of the page once it has been handled.
+    mem_node: Node,
+    /// Pages of 4 KiB.
+    pages: i64,
+    /// The page was on the node of the CPU.
+    local: bool,
+}
+
 impl FairClass<'_> {
-    /// The task has run on the CPU in user mode for so long, and has used the next part of its memory.
-    pub(crate) fn numa_access(
-        &mut self,
-        cpu: CpuId,
-        task: TaskId,
-        (user, may_move): (Nanos, bool),
-        now: Nanos,
-    ) -> Access {
+    /// The task has run on the CPU in user mode for `user` ns and has used the next part of its memory.
+    pub(crate) fn numa_access(&mut self, cpu: CpuId, task: TaskId, user: Nanos, may_move: bool, now: Nanos) -> Access {
         let Some(mut numa) = self.core.numa.take() else { return Access::default() };
         let (birth, jiffies) = (self.core.tasks[task.index()].birth, self.core.jiffies(now));
         let mm = numa.task(task).and_then(|state| state.mm);
@@ -77,7 +81,7 @@ impl FairClass<'_> {
             let space = numa.mms.get(&mm).map(|mm| (mm.vmas[vma].may_fault(), mm.vmas[vma].per));
             if let Some((true, per)) = space {
                 for page in place / per..(place + length).div_ceil(per) {
-                    self.use_page(numa, by, (vma, page), &mut access);
+                    self.use_page(numa, by, vma, page, &mut access);
                     if access.moves.is_some() {
                         break 'all;
                     }
@@ -91,25 +95,25 @@ impl FairClass<'_> {
     }
 
     /// The first use of a page, or `do_numa_page`, if it is either.
-    fn use_page(&mut self, numa: &mut Numa, by: Current, at: (usize, usize), access: &mut Access) {
+    fn use_page(&mut self, numa: &mut Numa, by: Current, at_vma: usize, at: usize, access: &mut Access) {
         let dst = numa.node(by.cpu);
-        let Some(vma) = numa.mms.get_mut(&by.mm).map(|mm| &mut mm.vmas[at.0]) else { return };
-        let page = vma.pages[at.1];
-        let Some(src) = page.node() else { return vma.touch(at.1, dst) };
+        let Some(vma) = numa.mms.get_mut(&by.mm).map(|mm| &mut mm.vmas[at_vma]) else { return };
+        let page = vma.pages[at];
+        let Some(src) = page.node() else { return vma.touch(at, dst) };
         if !page.protnone {
             return;
         }
-        vma.clear_protnone(at.1);
+        vma.clear_protnone(at);
         if let Some(numab) = &mut vma.numab {
             numab.pids_active[1] |= access_bit(by.birth);
         }
         let (last, pages) = (page.folio_last_cpupid(), vma.per);
-        vma.pages[at.1].folio_xchg_last_cpupid(CpuPid { cpu: by.cpu, birth: by.birth });
+        vma.pages[at].folio_xchg_last_cpupid(CpuPid { cpu: by.cpu, birth: by.birth });
         let settled = self.core.tasks[by.task.index()].preferred_node.is_some();
-        let migrates = src != dst && numa.should_numa_migrate_memory(by, last, settled, (src, dst));
+        let migrates = src != dst && numa.should_numa_migrate_memory(by, last, settled, src, dst);
         if migrates {
             if let Some(mm) = numa.mms.get_mut(&by.mm) {
-                mm.vmas[at.0].migrate(at.1, dst);
+                mm.vmas[at_vma].migrate(at, dst);
             }
             access.migrations += 1;
             access.migrated += pages as u64;
@@ -117,7 +121,7 @@ impl FairClass<'_> {
         access.faults += 1;
         access.local += u32::from(src == dst);
         let node = if migrates { dst } else { src };
-        self.task_numa_fault(numa, by, last, (node, pages as i64, src == dst), access);
+        self.task_numa_fault(numa, by, last, Fault { mem_node: node, pages: pages as i64, local: src == dst }, access);
     }
 
     /// `task_numa_fault`.
@@ -126,12 +130,13 @@ impl FairClass<'_> {
         numa: &mut Numa,
         by: Current,
         last: Option<CpuPid>,
-        (mem_node, pages, mut local): (Node, i64, bool),
+        fault: Fault,
         access: &mut Access,
     ) {
+        let Fault { mem_node, pages, mut local } = fault;
         let nodes = numa.nodes;
         numa.task_mut(by.task).faults.get_or_insert_with(|| Faults::new(nodes));
-        let mut private = last.is_none_or(|last| last.birth == by.birth);
+        let private = last.is_none_or(|last| last.birth == by.birth);
         if let Some(last) = last.filter(|_| !private) {
             let curr = self.core.curr(last.cpu).filter(|curr| self.core.tasks[curr.index()].birth == last.birth);
             numa.task_numa_group(by, curr);
@@ -140,7 +145,6 @@ impl FairClass<'_> {
         if let Some(group) = numa.group(by.task).filter(|group| !private && !local && group.active_nodes > 1) {
             local = group.numa_is_active_node(cpu_node) && group.numa_is_active_node(mem_node);
         }
-        private |= last.is_none();
         if by.jiffies > numa.task_mut(by.task).migrate_retry {
             self.task_numa_placement(numa, by);
             if by.may_move {
@@ -211,7 +215,8 @@ impl FairClass<'_> {
             self.sched_setnuma(by.task, node);
         }
         numa.task_mut(by.task).faults = Some(faults);
-        numa.update_task_scan_period(by, kinds, scan_max);
+        let [shared, private] = kinds;
+        numa.update_task_scan_period(by, shared, private, scan_max);
     }
 
     /// `sched_setnuma`.
@@ -241,7 +246,8 @@ impl Numa {
         by: Current,
         last: Option<CpuPid>,
         settled: bool,
-        (src, dst): (Node, Node),
+        src: Node,
+        dst: Node,
     ) -> bool {
         let Some(state) = self.task(by.task) else { return false };
         let own = last.is_some_and(|last| last.birth == by.birth);
@@ -272,7 +278,7 @@ impl Numa {
             return;
         };
         let sizes = (self.groups[mine].nr_tasks, self.groups[theirs].nr_tasks);
-        // The kernel compares addresses of groups of one size.
+        // Between groups of one size the kernel decides by their addresses.
         if sizes.0 > sizes.1 || sizes.0 == sizes.1 && mine > theirs {
             return;
         }
@@ -284,8 +290,8 @@ impl Numa {
         }
     }
 
-    /// `update_task_scan_period`, for the faults of a pass: shared, private.
-    fn update_task_scan_period(&mut self, by: Current, [shared, private]: [i64; 2], scan_max: u64) {
+    /// `update_task_scan_period`, for the shared and private faults of a pass.
+    fn update_task_scan_period(&mut self, by: Current, shared: i64, private: i64, scan_max: u64) {
         let group = self.task_mut(by.task).group;
         let scan_min = self.task_scan_min(Some(by.mm));
         let resets = self.rules.numa_quiet_pass_resets;

@@ -1,12 +1,12 @@
-//! Which queues load balancing looks at, by the nodes that their tasks prefer.
+//! Runqueues by the nodes that their tasks prefer: load balancing takes tasks from those with misplaced tasks first.
 
-/// Which tasks a CPU or group has (`enum fbq_type`).
+/// Which tasks a runqueue or a group of CPUs has (`enum fbq_type`).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Fbq {
-    /// Some that prefer no node.
+    /// Tasks without a preferred node are among them.
     Regular,
-    /// Some that prefer another node.
+    /// All have a preferred node, and some are not on theirs.
     Remote,
-    /// Only such that are on their preferred node.
+    /// All are on their preferred node.
     All,
 }

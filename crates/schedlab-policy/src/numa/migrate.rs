@@ -55,7 +55,16 @@ struct Env {
     looked_at: u32,
 }
 
-/// The best place so far.
+/// How much larger the share of the faults on a node is than on the task's node, in thousandths.
+#[derive(Clone, Copy, Debug)]
+struct Gain {
+    /// Of the task's faults.
+    task: i64,
+    /// Of its group's.
+    group: i64,
+}
+
+/// The best CPU found so far.
 #[derive(Clone, Copy, Debug)]
 struct Best {
     cpu: CpuId,
@@ -81,8 +90,8 @@ impl FairClass<'_> {
         };
         let (pct, imb_numa_nr) = (u64::from(domain.imbalance_pct), domain.imb_numa_nr);
         let imbalance_pct = 100 + (pct - 100) / 2;
-        let src_stats = self.update_numa_stats(numa, task, src_nid, imbalance_pct, (false, now));
-        let dst_stats = self.update_numa_stats(numa, task, preferred, imbalance_pct, (true, now));
+        let src_stats = self.update_numa_stats(numa, task, src_nid, imbalance_pct, false, now);
+        let dst_stats = self.update_numa_stats(numa, task, preferred, imbalance_pct, true, now);
         let looked_at = src_stats.weight + dst_stats.weight;
         let mut env = Env {
             task,
@@ -98,19 +107,20 @@ impl FairClass<'_> {
             jiffies: self.core.jiffies_shown,
             looked_at,
         };
-        let weights = |node| (numa.task_weight(task, node), numa.group_weight(task, node));
-        let here = weights(src_nid);
-        let gain = |node| (weights(node).0 - here.0, weights(node).1 - here.1);
-        let gains: Vec<(i64, i64)> = (0..numa.nodes).map(gain).collect();
+        let gain = |node| Gain {
+            task: numa.task_weight(task, node) - numa.task_weight(task, src_nid),
+            group: numa.group_weight(task, node) - numa.group_weight(task, src_nid),
+        };
+        let gains: Vec<Gain> = (0..numa.nodes).map(gain).collect();
         self.task_numa_find_cpu(numa, &mut env, gains[preferred]);
         let active = numa.group(task).map(|group| group.active_nodes);
         if env.best.is_none() || active.is_some_and(|active| active > 1) {
             for node in (0..numa.nodes).filter(|node| *node != src_nid && *node != preferred) {
-                if gains[node].0 < 0 && gains[node].1 < 0 {
+                if gains[node].task < 0 && gains[node].group < 0 {
                     continue;
                 }
                 env.dst_nid = node;
-                env.dst_stats = self.update_numa_stats(numa, task, node, imbalance_pct, (true, now));
+                env.dst_stats = self.update_numa_stats(numa, task, node, imbalance_pct, true, now);
                 env.looked_at += env.dst_stats.weight;
                 self.task_numa_find_cpu(numa, &mut env, gains[node]);
             }
@@ -129,7 +139,8 @@ impl FairClass<'_> {
         task: TaskId,
         node: Node,
         pct: u64,
-        (find_idle, now): (bool, Nanos),
+        find_idle: bool,
+        now: Nanos,
     ) -> NodeStats {
         let (mut load, mut capacity, mut util, mut runnable) = (0, 0, 0, 0);
         let (mut nr_running, mut weight) = (0, 0);
@@ -172,8 +183,8 @@ impl FairClass<'_> {
         self.core.topology.all().iter().filter(|cpu| numa.node(*cpu) == node).collect()
     }
 
-    /// `task_numa_find_cpu`: `gain` is that of the task and that of its group.
-    fn task_numa_find_cpu(&mut self, numa: &mut Numa, env: &mut Env, gain: (i64, i64)) {
+    /// `task_numa_find_cpu`.
+    fn task_numa_find_cpu(&mut self, numa: &mut Numa, env: &mut Env, gain: Gain) {
         let may_move = if env.dst_stats.node_type == NodeType::HasSpare {
             let even = self.stays_even(env);
             if let Some(idle) = env.dst_stats.idle_cpu.filter(|_| even) {
@@ -206,24 +217,17 @@ impl FairClass<'_> {
     }
 
     /// `task_numa_compare`. True: the search ends.
-    fn task_numa_compare(
-        &mut self,
-        numa: &mut Numa,
-        env: &mut Env,
-        cpu: CpuId,
-        (task_gain, group_gain): (i64, i64),
-        may_move: bool,
-    ) -> bool {
+    fn task_numa_compare(&mut self, numa: &mut Numa, env: &mut Env, cpu: CpuId, gain: Gain, may_move: bool) -> bool {
         if numa.is_claimed(cpu, env.now) {
             return false;
         }
         let group = numa.task(env.task).and_then(|state| state.group);
-        let move_imp = if group.is_some() { group_gain } else { task_gain };
+        let move_imp = if group.is_some() { gain.group } else { gain.task };
         let best_imp = env.best.map_or(0, |best| best.imp);
         let counts = |task: &crate::sched::task::Task| !task.exiting && !task.attr.kthread;
         let curr = self.core.curr(cpu).filter(|curr| counts(&self.core.tasks[curr.index()]));
         let Some(curr) = curr else {
-            return may_move && move_imp >= best_imp && self.assign(numa, env, cpu, (None, move_imp), may_move);
+            return may_move && move_imp >= best_imp && self.assign(numa, env, cpu, None, move_imp, may_move);
         };
         if curr == env.task {
             return true;
@@ -244,7 +248,7 @@ impl FairClass<'_> {
             if self.core.rules.numa_keeps_with_spare && env.dst_stats.node_type == NodeType::HasSpare {
                 return false;
             }
-            imp = task_gain + task_loss;
+            imp = gain.task + task_loss;
             imp -= if cur_group.is_some() { imp / 16 } else { 0 };
         } else if cur_group.is_some() && group.is_some() {
             imp += numa.group_weight(curr, env.src_nid) - numa.group_weight(curr, env.dst_nid);
@@ -258,7 +262,7 @@ impl FairClass<'_> {
             imp += imp / 8;
         }
         if may_move && move_imp > imp && move_imp > best_imp {
-            return self.assign(numa, env, cpu, (None, move_imp), may_move);
+            return self.assign(numa, env, cpu, None, move_imp, may_move);
         }
         if !(best_task.is_some() && goes_home && !best_goes_home) {
             if imp < SMALLIMP || imp <= best_imp + SMALLIMP / 2 {
@@ -270,7 +274,7 @@ impl FairClass<'_> {
                 return false;
             }
         }
-        self.assign(numa, env, cpu, (Some(curr), imp), may_move)
+        self.assign(numa, env, cpu, Some(curr), imp, may_move)
     }
 
     /// The end of `task_numa_compare`: the candidate is the best so far. True: the search ends.
@@ -279,7 +283,8 @@ impl FairClass<'_> {
         numa: &mut Numa,
         env: &mut Env,
         mut cpu: CpuId,
-        (swap, imp): (Option<TaskId>, i64),
+        swap: Option<TaskId>,
+        imp: i64,
         may_move: bool,
     ) -> bool {
         if swap.is_none() {

@@ -59,15 +59,9 @@ impl Numa {
         self.task(task).is_some_and(|state| state.work)
     }
 
-    /// `task_numa_work` of the running task; how many entries of page tables it looked at, which the caller charges with
+    /// `task_numa_work` of the running task; returns how many entries of page tables it examined, which the caller charges with
     /// `per_entry` each.
-    pub fn task_numa_work(
-        &mut self,
-        (task, cpu): (TaskId, CpuId),
-        birth: u64,
-        per_entry: Nanos,
-        jiffies: Jiffies,
-    ) -> u64 {
+    pub fn task_numa_work(&mut self, task: TaskId, cpu: CpuId, birth: u64, per_entry: Nanos, jiffies: Jiffies) -> u64 {
         let node = self.node(cpu);
         let (delay, rule) = (self.msecs_to_jiffies(self.tuning.scan_delay), self.rules.numa_scan);
         let state = self.task_mut(task);

@@ -33,7 +33,7 @@ pub(super) struct Faults {
     pub locality: [i64; 2],
 }
 
-/// `struct numa_group`: a task belongs to one of those it shares pages with.
+/// `struct numa_group`: tasks that use the same pages.
 #[derive(Clone, Debug)]
 pub(super) struct Group {
     counts: Vec<i64>,

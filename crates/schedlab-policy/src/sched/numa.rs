@@ -53,7 +53,7 @@ impl<L: ClassList> Sched<L> {
         let (birth, jiffies) = (self.core.tasks[task.index()].birth, self.core.jiffies(now));
         let cpu = self.core.cpu_of(task);
         let Some(numa) = &mut self.core.numa else { return 0 };
-        numa.task_numa_work((task, cpu), birth, per_entry, jiffies)
+        numa.task_numa_work(task, cpu, birth, per_entry, jiffies)
     }
 
     /// How many pages of 4 KiB of the task's process each node has.

@@ -74,7 +74,7 @@ pub use percpu::{Leaving, WakesVcpus};
 pub use rate::{begin_stream, end_stream};
 pub use resched::resched_curr;
 pub use rseq::{rseq_grant_slice_extension, rseq_syscall_enter_work};
-pub use rwsem::{Look, RwSem, Waiter};
+pub use rwsem::{RwSem, Spin, Waiter};
 pub use schedule::{begin_block, end_newidle, schedule};
 pub use segment::{mark, poll_lock, segment_end, settle, spinners_look};
 pub use speed::{hold_interrupt, set_speed};

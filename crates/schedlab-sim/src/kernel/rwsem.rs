@@ -1,6 +1,6 @@
-//! A read-write semaphore: who gets it, who may spin for it, and who is woken.
+//! A read-write semaphore: which tasks acquire it, which may spin for it, and which are woken.
 //!
-//! Follows kernel/locking/rwsem.c of 6.12.117. The owner is exact here: the kernel knows only the last reader. Left out:
+//! Follows kernel/locking/rwsem.c of 6.12.117. All readers are recorded as owners; the kernel records the last one only. Left out:
 //! signals, and the order in which a reader and the release of a writer change the count at the same moment.
 
 use std::collections::VecDeque;
@@ -18,9 +18,9 @@ pub struct RwSem {
     waiters: VecDeque<Waiter>,
     /// Tasks that spin, the holder of the `osq` first.
     spinners: Vec<Spinner>,
-    /// RWSEM_FLAG_HANDOFF: only the first waiter may take it.
+    /// RWSEM_FLAG_HANDOFF: only the first waiter may acquire it.
     handoff: bool,
-    /// RWSEM_NONSPINNABLE: a writer has spun for too long on readers.
+    /// RWSEM_NONSPINNABLE: a writer has spun on readers for longer than the threshold.
     nonspinnable: bool,
 }
 
@@ -29,25 +29,25 @@ pub struct RwSem {
 pub struct Waiter {
     pub task: TaskId,
     pub write: bool,
-    /// From then on it may ask for the handoff (`waiter.timeout`); a real-time task may at once.
-    pub patient_until: Nanos,
+    /// From then on it may request the handoff (`waiter.timeout`).
+    pub timeout: Nanos,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Spinner {
     task: TaskId,
     write: bool,
-    /// Until when it spins on readers, once it has seen them.
+    /// Until when it spins on readers (`rspin_threshold`), once readers have been seen.
     limit: Option<Nanos>,
 }
 
-/// What a spinning task finds.
+/// The result of a step of optimistic spinning.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Look {
-    /// It has the semaphore.
-    Taken,
-    /// It goes on spinning, at most until then if readers hold the semaphore.
-    Spins(Option<Nanos>),
+pub enum Spin {
+    /// The task has acquired the semaphore.
+    Acquired,
+    /// It continues to spin; while readers hold the semaphore, until then at most.
+    Continues(Option<Nanos>),
     /// It stops spinning.
     Stops,
 }
@@ -63,12 +63,12 @@ impl RwSem {
         self.writer
     }
 
-    /// Whether nobody holds it or waits for it.
+    /// Whether no task holds it or waits for it.
     pub fn is_idle(&self) -> bool {
         self.is_free() && self.waiters.is_empty() && self.spinners.is_empty()
     }
 
-    /// Whether a reader would get it at once.
+    /// Whether a reader would acquire it at once.
     pub fn is_readable(&self) -> bool {
         self.writer.is_none() && self.waiters.is_empty()
     }
@@ -77,8 +77,8 @@ impl RwSem {
         self.writer.is_none() && self.readers.is_empty()
     }
 
-    /// Takes it without waiting, which includes that a reader steals it from sleeping waiters (`rwsem_down_read_slowpath`); then the
-    /// readers at the head of the queue are `woken`.
+    /// Acquires it without waiting. A reader may steal it from sleeping waiters (`rwsem_down_read_slowpath`); then the readers at the
+    /// head of the queue are `woken`.
     pub fn try_lock(&mut self, task: TaskId, write: bool, all: bool, woken: &mut Vec<TaskId>) -> bool {
         if write {
             let free = self.is_free() && self.waiters.is_empty() && self.spinners.is_empty();
@@ -110,12 +110,12 @@ impl RwSem {
         self.spinners.push(Spinner { task, write, limit: None });
     }
 
-    /// The tasks that spin or have been preempted while they did, in order.
+    /// The tasks that spin, or were preempted while they did, in order of arrival.
     pub fn spinners(&self) -> impl Iterator<Item = TaskId> + '_ {
         self.spinners.iter().map(|spinner| spinner.task)
     }
 
-    /// A spinner takes it if it is free for it (`rwsem_try_write_lock_unqueued`).
+    /// A spinner acquires it if it can (`rwsem_try_write_lock_unqueued`).
     pub fn try_spinner(&mut self, task: TaskId) -> bool {
         let Some(place) = self.spinners.iter().position(|spinner| spinner.task == task) else { return false };
         let write = self.spinners[place].write;
@@ -128,14 +128,21 @@ impl RwSem {
         true
     }
 
-    /// The first spinner looks at the semaphore (`rwsem_optimistic_spin`). `runs`: the writer that holds it, if any, is on a CPU.
-    pub fn look(&mut self, task: TaskId, now: Nanos, realtime: bool, runs: bool, on_readers: bool) -> Look {
+    /// `rwsem_optimistic_spin`: one step of the first spinner. `runs`: the writer that holds the semaphore, if any, is on a CPU.
+    pub fn rwsem_optimistic_spin(
+        &mut self,
+        task: TaskId,
+        now: Nanos,
+        realtime: bool,
+        runs: bool,
+        on_readers: bool,
+    ) -> Spin {
         if self.try_spinner(task) {
-            return Look::Taken;
+            return Spin::Acquired;
         }
         let (held, readers) = (self.writer.is_some(), self.readers.len());
         let stays = if held { runs } else { on_readers && !realtime && !self.nonspinnable && readers > 0 };
-        let Some(place) = self.spinners.iter().position(|spinner| spinner.task == task) else { return Look::Stops };
+        let Some(place) = self.spinners.iter().position(|spinner| spinner.task == task) else { return Spin::Stops };
         let spinner = &mut self.spinners[place];
         let threshold = now + rwsem_rspin_threshold(readers);
         let limit = if held { None } else { Some(*spinner.limit.get_or_insert(threshold)) };
@@ -143,10 +150,10 @@ impl RwSem {
         let over = limit.is_some_and(|limit| now >= limit);
         self.nonspinnable |= stays && over;
         if stays && !over {
-            return Look::Spins(limit);
+            return Spin::Continues(limit);
         }
         self.spinners.remove(place);
-        Look::Stops
+        Spin::Stops
     }
 
     /// `rwsem_can_spin_on_owner`.
@@ -173,7 +180,7 @@ impl RwSem {
         self.waiters.iter().any(|waiter| waiter.task == task)
     }
 
-    /// A writer in the queue tries to take it (`rwsem_try_write_lock`).
+    /// A writer in the queue tries to acquire it (`rwsem_try_write_lock`).
     pub fn try_queued(&mut self, task: TaskId, now: Nanos) -> bool {
         let Some(place) = self.waiters.iter().position(|waiter| waiter.task == task) else { return false };
         let waiter = self.waiters[place];
@@ -181,7 +188,7 @@ impl RwSem {
             return false;
         }
         if !self.is_free() {
-            self.handoff |= now >= waiter.patient_until;
+            self.handoff |= now >= waiter.timeout;
             return false;
         }
         self.waiters.remove(place);
@@ -190,12 +197,12 @@ impl RwSem {
         true
     }
 
-    /// The first waiter, if it has been promised the semaphore: it spins while a writer runs.
-    pub fn promised(&self) -> Option<TaskId> {
+    /// The first waiter, if it has requested the handoff: it spins while a writer runs.
+    pub fn handoff_waiter(&self) -> Option<TaskId> {
         self.waiters.front().filter(|_| self.handoff).map(|first| first.task)
     }
 
-    /// A holder releases it (`up_read`, `up_write`), without waking the waiters. True: nobody holds it any more.
+    /// A holder releases it (`up_read`, `up_write`), without waking the waiters. True: no task holds it any more.
     pub fn release(&mut self, task: TaskId) -> bool {
         if self.writer == Some(task) {
             self.writer = None;
@@ -206,8 +213,8 @@ impl RwSem {
         free
     }
 
-    /// `rwsem_wake`: the first waiter is woken if it is a writer; if it is a reader, those that wait for reading get the semaphore
-    /// unless a writer was faster.
+    /// `rwsem_wake`: the first waiter is woken if it is a writer; if it is a reader, the waiting readers get the semaphore
+    /// unless a writer has acquired it meanwhile.
     pub fn rwsem_wake(&mut self, all: bool, woken: &mut Vec<TaskId>) {
         match self.waiters.front() {
             Some(first) if first.write => woken.push(first.task),
@@ -216,7 +223,7 @@ impl RwSem {
         }
     }
 
-    /// `downgrade_write`: the writer goes on as a reader.
+    /// `downgrade_write`: the writer becomes a reader.
     pub fn downgrade_write(&mut self, task: TaskId, all: bool, woken: &mut Vec<TaskId>) {
         if self.writer == Some(task) {
             self.writer = None;
@@ -246,7 +253,7 @@ impl RwSem {
     }
 }
 
-/// `rwsem_rspin_threshold`: how long a writer spins on so many readers.
+/// `rwsem_rspin_threshold`: how long a writer spins while that many readers hold the semaphore.
 ///
 /// ```text
 /// (20 + min(readers, 30)) / 2 us
@@ -265,8 +272,8 @@ mod tests {
     const C: TaskId = TaskId(2);
     const D: TaskId = TaskId(3);
 
-    fn waiter(task: TaskId, write: bool, patient_until: Nanos) -> Waiter {
-        Waiter { task, write, patient_until }
+    fn waiter(task: TaskId, write: bool, timeout: Nanos) -> Waiter {
+        Waiter { task, write, timeout }
     }
 
     fn held_by_writer(queue: &[(TaskId, bool)]) -> RwSem {
@@ -294,14 +301,14 @@ mod tests {
     fn a_woken_writer_can_be_overtaken_until_it_may_ask_for_the_handoff() {
         let mut sem = held_by_writer(&[(B, true)]);
         sem.spin(C, true);
-        assert_eq!(sem.look(C, 0, false, true, true), Look::Spins(None));
+        assert_eq!(sem.rwsem_optimistic_spin(C, 0, false, true, true), Spin::Continues(None));
         sem.release(A);
-        assert_eq!(sem.look(C, 0, false, true, true), Look::Taken);
-        assert!(!sem.try_queued(B, 10) && sem.promised().is_none());
-        assert!(!sem.try_queued(B, 4_000_000) && sem.promised() == Some(B));
+        assert_eq!(sem.rwsem_optimistic_spin(C, 0, false, true, true), Spin::Acquired);
+        assert!(!sem.try_queued(B, 10) && sem.handoff_waiter().is_none());
+        assert!(!sem.try_queued(B, 4_000_000) && sem.handoff_waiter() == Some(B));
         sem.release(C);
         sem.spin(D, true);
-        assert_eq!(sem.look(D, 0, false, true, true), Look::Stops);
+        assert_eq!(sem.rwsem_optimistic_spin(D, 0, false, true, true), Spin::Stops);
         assert!(!sem.try_lock(A, false, true, &mut Vec::new()), "no reader steals it either");
         assert!(sem.try_queued(B, 4_000_001));
     }
@@ -316,9 +323,9 @@ mod tests {
                 && !sem.rwsem_can_spin_on_owner(false, true, false)
         );
         sem.spin(B, true);
-        assert_eq!(sem.look(B, 1_000, false, false, true), Look::Spins(Some(11_500)));
-        assert_eq!(sem.look(B, 11_499, false, false, true), Look::Spins(Some(11_500)));
-        assert_eq!(sem.look(B, 11_500, false, false, true), Look::Stops);
+        assert_eq!(sem.rwsem_optimistic_spin(B, 1_000, false, false, true), Spin::Continues(Some(11_500)));
+        assert_eq!(sem.rwsem_optimistic_spin(B, 11_499, false, false, true), Spin::Continues(Some(11_500)));
+        assert_eq!(sem.rwsem_optimistic_spin(B, 11_500, false, false, true), Spin::Stops);
         assert!(!sem.rwsem_can_spin_on_owner(false, true, true));
         sem.release(A);
         assert!(sem.try_lock(B, true, true, &mut Vec::new()));

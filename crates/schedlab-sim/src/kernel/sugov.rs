@@ -1,4 +1,4 @@
-//! What schedutil remembers of a CPU: its last request, and the boost of tasks that wait for a disk.
+//! The per-CPU state of schedutil: the last request, and the boost of tasks that wait for a disk.
 //!
 //! Follows kernel/sched/cpufreq_schedutil.c of 6.12.117.
 
@@ -55,7 +55,7 @@ impl Sugov {
         self.iowait_boost
     }
 
-    /// `sugov_hold_freq`: a CPU that has not been idle since the last call keeps its frequency at least.
+    /// `sugov_hold_freq`: a CPU that has not been idle since the last call does not lower its frequency.
     pub fn sugov_hold_freq(&mut self, idle_calls: u32) -> bool {
         let saved = std::mem::replace(&mut self.saved_idle_calls, idle_calls);
         saved == idle_calls

@@ -1,11 +1,11 @@
 //! `mmap_lock`: which operations of a thread hold it, and how the thread waits for it.
 //!
 //! mmap, munmap and fork hold it for writing; munmap continues as a reader once the mapping is out of the tree
-//! (`mmap_write_downgrade`). A page fault holds it for reading, or the lock of its mapping instead. Every thread is taken to
+//! (`mmap_write_downgrade`). A page fault holds it for reading, or the lock of its mapping instead. Every thread is assumed to
 //! fault in mappings of its own, so the lock of a mapping is only contended by fork, which holds those of all mappings. The
 //! lock is held from the beginning of the call to its end.
 
-use schedlab_model::{rarely, Nanos, TaskId};
+use schedlab_model::{rarely, Nanos, TaskId, SEC};
 use schedlab_policy::FaultLock;
 use schedlab_trace::{Lock, Sink};
 use schedlab_workload::{MemoryWork, Op, TaskKind};
@@ -13,14 +13,13 @@ use schedlab_workload::{MemoryWork, Op, TaskKind};
 use super::block::block;
 use super::position::Step;
 use super::running::Running;
-use crate::kernel::{lock_waited, Life, Look, RwSem, Wait, Waiter};
+use crate::kernel::{lock_waited, Life, RwSem, Spin, Wait, Waiter};
 use crate::machine::{Mode, Stall, WORK_SHIFT};
 use crate::run::Source;
 
-/// `RWSEM_WAIT_TIMEOUT`.
-const PATIENCE: Nanos = 4_000_000;
-/// How often a spinning task looks whether the holder still runs; the kernel does so all the time.
-const LOOKS: Nanos = 10_000;
+/// How often a spinning task tests whether the owner still runs. The kernel tests it continuously; a release of the lock takes
+/// effect at once here, too.
+const SPIN_STEP: Nanos = 10_000;
 
 /// The operation begins. False: the thread waits for the lock, and begins it again when it has been woken.
 #[inline(always)]
@@ -37,10 +36,10 @@ fn take<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
     let rules = mmap.rules;
     let Some(process) = mmap.shared(process) else { return true };
     if process.lock.is_held_by(task) {
-        return got(x, op);
+        return acquired(x, op);
     }
     if waited.is_some() {
-        return if process.lock.try_queued(task, x.run.now) { got(x, op) } else { go_on_waiting(x) };
+        return if process.lock.try_queued(task, x.run.now) { acquired(x, op) } else { go_on_waiting(x) };
     }
     let fault = |lock: FaultLock| match lock {
         FaultLock::Read => true,
@@ -58,7 +57,7 @@ fn take<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
     let taken = process.lock.try_lock(task, write, rules.since_rewrite, &mut woken);
     wake(x, woken);
     if taken {
-        return got(x, op);
+        return acquired(x, op);
     }
     let now = x.local_time();
     x.position().mmap_wait = Some((write, now));
@@ -66,13 +65,13 @@ fn take<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
     let Some(lock) = lock_of(x) else { return true };
     if (write || rules.readers_spin) && lock.rwsem_can_spin_on_owner(realtime, runs, rules.since_rewrite) {
         lock.spin(task, write);
-        return look(x, op);
+        return spin_step(x, op);
     }
     queue(x, op, write)
 }
 
-/// The thread has the lock: what taking and releasing it costs, and how long it waited.
-fn got<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
+/// The thread has acquired the lock: charges the atomic operations of acquiring and releasing it, and records the wait.
+fn acquired<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
     let (cpu, now) = (x.cpu, x.local_time());
     if let Some((_, since)) = x.position().mmap_wait.take() {
         lock_waited(x.run, x.kernel, cpu, Lock::Mmap, now.saturating_sub(since));
@@ -91,8 +90,9 @@ fn got<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
     true
 }
 
-/// A spinner looks at the lock if it is the first that spins on a CPU (the holder of the osq); it goes on spinning or joins the queue.
-fn look<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
+/// One step of optimistic spinning, by the first spinner that is on a CPU (the owner of the osq): it acquires the lock, continues to
+/// spin, or joins the queue.
+fn spin_step<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
     let (task, now) = (x.task, x.run.now);
     if first_spinner(x) != Some(task) {
         return spin(x, None);
@@ -100,11 +100,11 @@ fn look<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
     let write = x.position().mmap_wait.is_some_and(|(write, _)| write);
     let (runs, realtime, on_readers) = (writer_runs(x), is_realtime(x), since_rewrite(x));
     let Some(lock) = lock_of(x) else { return true };
-    match lock.look(task, now, realtime, runs, on_readers) {
-        Look::Taken => got(x, op),
-        Look::Spins(limit) => spin(x, limit),
-        Look::Stops => {
-            next_spinner_looks(x);
+    match lock.rwsem_optimistic_spin(task, now, realtime, runs, on_readers) {
+        Spin::Acquired => acquired(x, op),
+        Spin::Continues(limit) => spin(x, limit),
+        Spin::Stops => {
+            wake_next_spinner(x);
             queue(x, op, write)
         }
     }
@@ -112,22 +112,22 @@ fn look<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
 
 fn queue<S: Sink>(x: &mut Running<S>, op: Op, write: bool) -> bool {
     let (task, now, all) = (x.task, x.run.now, since_rewrite(x));
-    let patience = if is_realtime(x) { 0 } else { PATIENCE };
+    let timeout = now + if is_realtime(x) { 0 } else { rwsem_wait_timeout(x.kernel.tick_nsec) };
     let mut woken = Vec::new();
     let Some(lock) = lock_of(x) else { return true };
-    lock.queue(Waiter { task, write, patient_until: now + patience }, all, &mut woken);
+    lock.queue(Waiter { task, write, timeout }, all, &mut woken);
     let taken = lock.is_held_by(task) || lock.try_queued(task, now);
     wake(x, woken);
     if taken {
-        return got(x, op);
+        return acquired(x, op);
     }
     go_on_waiting(x)
 }
 
-/// A waiter that did not get it sleeps, or spins if it is promised and the writer runs.
+/// A waiter that has not acquired it sleeps, or spins if it has requested the handoff and the owner runs.
 fn go_on_waiting<S: Sink>(x: &mut Running<S>) -> bool {
     let (task, runs) = (x.task, writer_runs(x));
-    if runs && lock_of(x).is_some_and(|lock| lock.promised() == Some(task)) {
+    if runs && lock_of(x).is_some_and(|lock| lock.handoff_waiter() == Some(task)) {
         return spin(x, None);
     }
     let segment = x.segment();
@@ -137,7 +137,7 @@ fn go_on_waiting<S: Sink>(x: &mut Running<S>) -> bool {
 }
 
 fn spin<S: Sink>(x: &mut Running<S>, limit: Option<Nanos>) -> bool {
-    let piece = limit.map_or(LOOKS, |limit| limit.saturating_sub(x.run.now).clamp(1, LOOKS));
+    let piece = limit.map_or(SPIN_STEP, |limit| limit.saturating_sub(x.run.now).clamp(1, SPIN_STEP));
     let segment = x.segment();
     (segment.mode, segment.work_left) = (Mode::Spin, piece << WORK_SHIFT);
     let position = x.position();
@@ -152,16 +152,16 @@ pub fn spins_for_mmap_lock<S: Sink>(x: &mut Running<S>) -> bool {
     rarely(x.kernel.mmap.is_some()) && x.segment().mode == Mode::Spin && x.position().mmap_wait.is_some()
 }
 
-/// A piece of the spinning is over, or the lock was released. True: the interpreter stops; false: the operation begins.
+/// A step of spinning has ended, or the lock was released. True: the interpreter stops; false: the operation begins.
 pub fn spin_for_mmap_lock<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
     let (task, now) = (x.task, x.run.now);
     let Some(lock) = lock_of(x) else { return false };
     let has = if lock.is_held_by(task) {
-        got(x, op)
+        acquired(x, op)
     } else if lock.spinners().any(|spinner| spinner == task) {
-        look(x, op)
+        spin_step(x, op)
     } else if lock.try_queued(task, now) {
-        got(x, op)
+        acquired(x, op)
     } else {
         go_on_waiting(x)
     };
@@ -173,7 +173,7 @@ pub fn spin_for_mmap_lock<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
     !has
 }
 
-/// munmap has taken the mapping out of the tree: from now on it reads.
+/// munmap has removed the mapping from the tree, and continues as a reader (`mmap_write_downgrade`).
 pub fn downgrade_mmap_lock<S: Sink>(x: &mut Running<S>) {
     let (task, all) = (x.task, since_rewrite(x));
     let process = x.task().process;
@@ -181,7 +181,7 @@ pub fn downgrade_mmap_lock<S: Sink>(x: &mut Running<S>) {
     let mut woken = Vec::new();
     process.lock.downgrade_write(task, all, &mut woken);
     wake(x, woken);
-    next_spinner_looks(x);
+    wake_next_spinner(x);
 }
 
 /// Whether the thread holds the lock.
@@ -191,7 +191,7 @@ pub fn holds_mmap_lock<S: Sink>(x: &mut Running<S>) -> bool {
     process.is_some_and(|process| process.lock.is_held_by(task))
 }
 
-/// The operation is over: the lock is released. A task that spins on a CPU gets it, and the first waiter is woken.
+/// The operation is over: the lock is released. A task that spins on a CPU acquires it, and the first waiter is woken.
 pub fn release_mmap_lock<S: Sink>(x: &mut Running<S>, op: Op) {
     match op {
         Op::Memory { work: MemoryWork::Mmap, .. } => x.position().fresh_mapping = true,
@@ -208,7 +208,7 @@ pub fn release_mmap_lock<S: Sink>(x: &mut Running<S>, op: Op) {
     if !process.lock.release(task) {
         return;
     }
-    next_spinner_looks(x);
+    wake_next_spinner(x);
     let mut woken = Vec::new();
     if let Some(lock) = lock_of(x) {
         lock.rwsem_wake(all, &mut woken);
@@ -216,12 +216,11 @@ pub fn release_mmap_lock<S: Sink>(x: &mut Running<S>, op: Op) {
     wake(x, woken);
 }
 
-/// A spinner sees a change of the lock at once, unless its CPU has something else to do first. If it gets the lock, it holds the
-/// lock from now on.
-fn next_spinner_looks<S: Sink>(x: &mut Running<S>) {
+/// The spinning task tests the lock at once, unless its CPU has pending overhead. If it can have the lock, it holds it from now on.
+fn wake_next_spinner<S: Sink>(x: &mut Running<S>) {
     let now = x.run.now;
-    let promised = lock_of(x).and_then(|lock| lock.promised()).filter(|task| is_current(x, *task));
-    for spinner in first_spinner(x).into_iter().chain(promised) {
+    let waiter = lock_of(x).and_then(|lock| lock.handoff_waiter()).filter(|task| is_current(x, *task));
+    for spinner in first_spinner(x).into_iter().chain(waiter) {
         let cpu = x.kernel.sched.cpu_of(spinner);
         let c = &mut x.machine.cpus[cpu.index()];
         c.progress(now);
@@ -271,4 +270,20 @@ fn is_realtime<S: Sink>(x: &mut Running<S>) -> bool {
 
 fn since_rewrite<S: Sink>(x: &Running<S>) -> bool {
     x.kernel.mmap.as_deref().is_none_or(|mmap| mmap.rules.since_rewrite)
+}
+
+/// `RWSEM_WAIT_TIMEOUT` in ns: DIV_ROUND_UP(HZ, 250) jiffies, which is 4 ms unless HZ is no multiple of 250.
+fn rwsem_wait_timeout(tick_nsec: Nanos) -> Nanos {
+    (SEC / tick_nsec).div_ceil(250) * tick_nsec
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_handoff_is_requested_after_a_whole_number_of_jiffies() {
+        let of_hz = |hz: u64| rwsem_wait_timeout(SEC / hz);
+        assert_eq!([100, 250, 300, 1000].map(of_hz), [10_000_000, 4_000_000, 6_666_666, 4_000_000]);
+    }
 }
