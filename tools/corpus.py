@@ -219,11 +219,11 @@ def make(trace: Trace, engine: Engine, kernel: str) -> None:
 def emulation(trace: Trace) -> str | None:
     """Several CPUs are run in turn by counted instructions, so that stops of the host do not show.
 
-    6.1 hangs with them when it starts the second CPU; older kernels are treated like it.
+    6.1 and 6.3 hang with them when they start the second CPU; older kernels are treated like them.
     """
     if trace.cpus == 1:
         return None
-    return "turns" if trace.kernel.startswith(("5.", "6.1.")) else "counted"
+    return "turns" if trace.kernel.startswith(("5.", "6.1.", "6.3.")) else "counted"
 
 
 def arrangement(trace: Trace) -> str | None:

@@ -98,7 +98,8 @@ def test_a_damaged_header_of_a_kernel_has_no_sections(headers: int, size: int, c
 def test_fields_become_offsets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     image = tmp_path / "vmlinuz"
     image.write_bytes(bz_image(gzip.compress(elf(btf()))))
-    lines = ("p:e/ck f b=[$arg1 outer p->b:s32] ?q=[$arg1 outer q:u64] x=$arg2:s32", "p:e/at g q=[$arg1 outer q:u64]")
+    either = "b=[$arg1 outer q->b|p->b:s32]"
+    lines = (f"p:e/ck f {either} ?q=[$arg1 outer q|z:u64] x=$arg2:s32", "p:e/at g q=[$arg1 outer q|z:u64]")
     monkeypatch.setattr(offsets, "CLOCKS", lines)
     assert (
         offsets.probes(image, groups=False, cpus=1, threads=1, levels=1)

@@ -73,7 +73,7 @@ pub use sched::{
     Classes, Core, Counts, Moves, Pass, PassSituation, Placed, Placement, Recorded, Scans, Sched, Selection, Situation,
     Stage, TaskAttr, Tested, WakeHistory, WakeKind,
 };
-pub use select::SelectRule;
+pub use select::{SelectRule, LEAST_OF_SIS_PROP};
 pub use version::catalogue::RuleView;
 pub use version::choices::{
     Algorithm, Averaging, DelayedLag, GroupSlice, HrtickRule, IdleRule, LagLimit, Protection, Reweight, SearchRule,

@@ -333,6 +333,28 @@ fn cfs_yield_skips_unless_too_unfair() {
     }
 }
 
+/// `__sched_setscheduler` dequeued with DEQUEUE_MOVE before 5.14, and the queue's minimum moved on to the others.
+#[test]
+fn a_new_policy_takes_the_lead_of_a_running_task_in_old_kernels() {
+    let rows = [("5.2", true), ("5.7", true), ("5.10", false), ("5.13", false), ("5.15", false), ("6.3", false)];
+    for (version, moves) in rows {
+        for whole in [false, true] {
+            let mut fair = fair(version, &[]);
+            let curr = runner(&mut fair, 0);
+            let other = sleeper(&mut fair, 0, 5 * MSEC as i64);
+            fair.enqueue_task(CPU, other, WAKE, 0);
+            let waits = at(&fair, other);
+            assert!(waits > 0);
+            let params = SchedParams { policy: FairPolicy::Batch, nice: 0, slice: None };
+            match whole {
+                true => fair.__sched_setscheduler(curr, params, 0),
+                false => fair.set_policy(curr, FairPolicy::Batch, 0),
+            };
+            assert_eq!(at(&fair, curr), if moves { waits } else { 0 }, "{version}");
+        }
+    }
+}
+
 /// Whether the class picks or is put on a recorded kernel's pick.
 #[test]
 fn cfs_up_to_5_11_forgets_a_buddy_that_is_picked_again() {

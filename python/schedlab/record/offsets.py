@@ -44,15 +44,17 @@ LOADS = (
 """The averages of a task that a balancing pass considers, and the share of its queue in its CPU's load."""
 AVERAGES = {
     "la": "cfs.avg.load_avg:u64",
-    "ra": "cfs.avg.runnable_avg:u64",
+    "ra": "cfs.avg.runnable_avg|cfs.avg.runnable_load_avg:u64",
     "ua": "cfs.avg.util_avg:u64",
     "ue": "cfs.avg.util_est.enqueued:u32",
     "pe": "cfs.avg.period_contrib:u32",
     "lt": "cfs.avg.last_update_time:u64",
     "cc": "cpu_capacity:u64",
 }
-"""What forks, execs (WF_FORK 4, WF_EXEC 2) and balancing passes compare CPUs by."""
-ASKED = "src=[{0} lb_env src_cpu:s32] mt=[{0} lb_env migration_type:s32] im=[{0} lb_env imbalance:s64]"
+"""What forks, execs (WF_FORK 4, WF_EXEC 2) and balancing passes compare CPUs by. Up to 5.6 the second is `runnable_load_avg`."""
+ALLOWED = f"am=[{TASK} cpus_ptr->bits|cpus_allowed.bits:x64]"
+"""The CPUs that a task may use; up to 5.2 the mask is in the task itself."""
+ASKED = "src=[{0} lb_env src_cpu:s32] ?mt=[{0} lb_env migration_type:s32] im=[{0} lb_env imbalance:s64]"
 
 
 def probes(image: Path, groups: bool, cpus: int, threads: int, levels: int) -> str:
@@ -99,13 +101,13 @@ def _several_cpus(cpus: int, threads: int, levels: int, types: Types) -> Iterato
         for nth in range(1, levels)
         for name, group in (("o", ""), ("n", "->next"))
     )
-    task = f"p=[{TASK} pid:s32] nc=[{TASK} nr_cpus_allowed:s32] am=[{TASK} cpus_ptr->bits:x64]"
+    task = f"p=[{TASK} pid:s32] nc=[{TASK} nr_cpus_allowed:s32] {ALLOWED}"
     state = (
         f"{task} wf=[{TASK} wakee_flips:u32] wt=[{TASK} wakee_flip_decay_ts:u64] "
         f"ru=[{TASK} recent_used_cpu:s32] el=[{TASK} se.avg.load_avg:u64] et=[{TASK} se.avg.last_update_time:u64] "
         f"ql=[{TASK} se.cfs_rq->rq->cfs.avg.load_avg:u64] qt=[{TASK} se.cfs_rq->rq->cfs.avg.last_update_time:u64] "
         f"?sc=[{TASK} {shared}->nr_idle_scan:s32] ic=[{TASK} {shared}->has_idle_cores:s32] "
-        f"?nn=[{TASK} numa_preferred_nid:s32] {marks}"
+        f"?nn=[{TASK} numa_preferred_nid:s32] ?sl=[{TASK} se.slice:u64] {marks}"
     )
     yield f"p:e/st {SELECT} prev=$arg2:s32 fl=$arg3:x32{sync} j=@jiffies:u64 {state}"
     yield from _averages(f"p:e/qa {SELECT} fl=$arg3:x32", cpus, types)
@@ -137,7 +139,7 @@ def _name(line: str) -> str:
 def _with_offsets(line: str, types: Types) -> str | None:
     """With `[REGISTER STRUCT PATH:TYPE]` as offsets, of a struct at an offset itself with ` OFFSET` behind it.
 
-    A field with `?` that the kernel lacks is left out.
+    Of paths with `|` between them the first that the kernel has is read. A field with `?` that it lacks is left out.
     """
     words = re.findall(r"[^\s\[]*(?:\[[^\]]*\])?\S*", line)
     kept = []
@@ -154,7 +156,7 @@ MISSING = "<missing>"
 
 
 def _fetch(types: Types, register: str, struct_name: str, path: str, type_name: str, base: str) -> str:
-    place = types.place(struct_name, path)
+    place = next(filter(None, (types.place(struct_name, name) for name in path.split("|"))), None)
     if place is None:
         return MISSING
     text = register

@@ -2,7 +2,7 @@
 //! kernel/sched/fair.c 5.2 to 7.2).
 //!
 //! Tasks are considered from the least recently run one on, at most min(nr_migrate, nr_running) of them. An idle CPU leaves
-//! one task behind; a newidle pass moves at most one (CONFIG_PREEMPTION, which every PREEMPT_DYNAMIC kernel sets). A task
+//! one task behind. A newidle pass moves at most one where the kernel is built with CONFIG_PREEMPTION. A task
 //! stays if affinity forbids the move, if it is running, or if it is cache hot, unless the domain has failed more often
 //! than cache_nice_tries. Cache hot is a task that started to run less than migration_cost ago, is not SCHED_IDLE and
 //! would leave its core (5.10 and later); while the pulling CPU is busy, so is a next or last buddy of its queue. From 7.2 on
@@ -101,11 +101,16 @@ impl FairClass<'_> {
                 continue;
             }
             self.detach_task(env, src, task, moves);
-            if env.idle == CpuIdle::Newly {
+            if env.idle == CpuIdle::Newly && self.is_built_preemptible() {
                 break;
             }
         }
         self.core.candidates = candidates;
+    }
+
+    /// CONFIG_PREEMPTION.
+    fn is_built_preemptible(&self) -> bool {
+        self.core.rules.preempt_dynamic || self.fair.config.preempt.is_preemptible()
     }
 
     /// `detach_task`.

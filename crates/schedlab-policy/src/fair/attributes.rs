@@ -46,7 +46,8 @@ impl Fair {
         let id = EntityId::of(task);
         let cpu = self.entity(task).cpu;
         if self.entity(task).policy != policy {
-            self.queues.requeue_around(id, true, now, |queues| {
+            let save = !self.config.rules.setscheduler_moves;
+            self.queues.requeue_around(id, save, now, |queues| {
                 let se = &mut queues.arena.entities[id];
                 se.policy = policy;
                 // The legacy calls name no slice: a task without its own gets the present base slice.
@@ -86,7 +87,8 @@ impl Fair {
         if se.policy == params.policy && (idle || se.nice == nice && !(custom && wanted != se.slice)) {
             return self.need_resched(cpu);
         }
-        self.queues.requeue_around(id, nice == old, now, |queues| {
+        let save = nice == old && !self.config.rules.setscheduler_moves;
+        self.queues.requeue_around(id, save, now, |queues| {
             let se = &mut queues.arena.entities[id];
             (se.policy, se.prio) = (params.policy, nice);
             if !idle {

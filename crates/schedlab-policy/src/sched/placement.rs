@@ -13,6 +13,7 @@ use super::types::{TaskAttr, Tested, WakeKind};
 use super::{Classes, Core, Sched};
 use crate::class::{ClassId, ClassList};
 use crate::fair::Fair;
+use crate::features::Feature;
 use crate::select::SelectRule;
 use crate::KernelConfig;
 
@@ -47,7 +48,7 @@ pub struct Situation {
     pub others: CpuMask,
     /// The CPUs that the task may use.
     pub allowed: CpuMask,
-    /// `nr_idle_scan` of the previous CPU's cache.
+    /// `nr_idle_scan` of the previous CPU's cache; under SIS_PROP how many CPUs the search may test, which is three at least.
     pub nr_idle_scan: u32,
     /// `has_idle_cores` of that cache.
     pub has_idle_cores: bool,
@@ -107,6 +108,9 @@ impl Placement {
         let (topology, llc) = (self.core.topology.clone(), self.core.idle.llc_of(asked.prev));
         let shared = self.core.idle.llc_mut(llc);
         (shared.nr_idle_scan, shared.has_idle_cores) = (asked.nr_idle_scan, asked.has_idle_cores);
+        if fair.config.has(Feature::SisProp) {
+            self.core.set_sis_prop_budget(asked.this, asked.nr_idle_scan, asked.now);
+        }
         let task = &mut self.core.tasks[asked.task.index()];
         (task.cpu, task.preferred_node) = (asked.prev, asked.preferred_node);
         task.set_affinity(Some(&asked.allowed), &topology);
@@ -225,9 +229,9 @@ mod tests {
     #![allow(clippy::unwrap_used)] // a test fails by panicking
 
     use super::*;
-    use crate::Version;
+    use crate::{Version, LEAST_OF_SIS_PROP};
 
-    /// Four CPUs under one cache; the task was on CPU 1, and CPU 0 selects.
+    /// One cache; the task was on CPU 1, and CPU 0 selects.
     fn select(placement: &mut Placement, sched: &mut Sched, task: TaskId, idle: &str, limit: u32) -> u32 {
         let asked = Situation {
             task,
@@ -237,7 +241,7 @@ mod tests {
             kind: WakeKind::Wakeup { sync: false },
             idle: CpuMask::from_list(idle).unwrap_or_default(),
             others: CpuMask::default(),
-            allowed: CpuMask::first(4),
+            allowed: *placement.topology().all(),
             nr_idle_scan: limit,
             has_idle_cores: false,
             preferred_node: None,
@@ -247,6 +251,26 @@ mod tests {
             jiffies: None,
         };
         placement.select_task_rq_fair(sched, &asked, &[7]).cpu.0
+    }
+
+    #[test]
+    fn a_search_under_sis_prop_tests_as_many_cpus_as_stated() {
+        for row in ["5.2", "5.7", "5.10", "5.13"] {
+            let config = KernelConfig::new(Version::find(row).unwrap(), 8, 250);
+            let topology = Arc::new(Topology::regular(1, 1, 8, 1, true).unwrap());
+            let mut sched = Sched::new(config.clone(), topology.clone());
+            let task = sched.add_task(&TaskAttr { cpu: CpuId(1), ..TaskAttr::default() });
+            let mut placement = Placement::new(&config, topology);
+            placement.set_history(task, 7, WakeHistory { flips: 0, recent_used_cpu: CpuId(1) }, 0);
+            for limit in LEAST_OF_SIS_PROP..9 {
+                for idle in 2..8 {
+                    // The search begins at the previous CPU.
+                    let expected = if idle <= limit { idle } else { 1 };
+                    let chosen = select(&mut placement, &mut sched, task, &idle.to_string(), limit);
+                    assert_eq!(chosen, expected, "{row}: idle {idle}, limit {limit}");
+                }
+            }
+        }
     }
 
     #[test]

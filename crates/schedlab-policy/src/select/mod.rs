@@ -19,3 +19,4 @@ mod wake_affine;
 pub(crate) mod wake_wide;
 
 pub use select_rule::SelectRule;
+pub use sis_budget::LEAST_OF_SIS_PROP;

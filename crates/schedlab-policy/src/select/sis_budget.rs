@@ -9,6 +9,23 @@ use crate::decision::{Decision, Verdict};
 use crate::fair::class::FairClass;
 use crate::features::Feature;
 use crate::sched::types::Counts;
+use crate::sched::Core;
+
+/// The least number of CPUs that SIS_PROP lets a search test.
+pub const LEAST_OF_SIS_PROP: u32 = 3;
+
+impl Core {
+    /// Idle times and a cost of the search by which SIS_PROP lets a search from `this` test that many CPUs, for a selection whose situation is
+    /// stated.
+    pub(crate) fn set_sis_prop_budget(&mut self, this: CpuId, budget: u32, now: Nanos) {
+        let (nr, jiffies) = (u64::from(budget) + 1, self.jiffies(now));
+        let rq = &mut self.rqs[this.index()];
+        (rq.avg_idle, rq.wake_avg_idle, rq.wake_stamp) = (nr * 512, nr, jiffies);
+        let llc = self.idle.llc_of(this);
+        let llc = self.idle.llc_mut(llc);
+        llc.avg_scan_cost = llc.cpus.len() as u64 - 1;
+    }
+}
 
 impl FairClass<'_> {
     /// The number of CPUs that the search may test; `None`: do not search.

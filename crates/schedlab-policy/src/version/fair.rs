@@ -283,6 +283,13 @@ rules! {
     move_reschedules: bool = false,
         from "5.6" by "2a4b03ffc69f" => true;
 
+    /// A new policy moves a queued task out of its queue and back (DEQUEUE_MOVE), so that the queue's minimum follows the others meanwhile: the
+    /// priority that the task is given first differs from its own.
+    CFS "new policy: moves the task" in "__sched_setscheduler"
+    setscheduler_moves: bool = true,
+        from "5.14" by "f558c2b834ec" => false,
+        seen "5.10.262" by "f558c2b834ec" => false;
+
     /// Unused quota carries over, up to quota and burst.
     BOTH "quota: burst" in "__refill_cfs_bandwidth_runtime"
     bandwidth_burst: bool = false,

@@ -284,6 +284,12 @@ rules! {
         seen "5.10.262" by "3af7524b1419" => DetachLimit::Grows,
         from "6.1.103" by "3af7524b1419" => DetachLimit::Grows;
 
+    /// Every preemption model is built with CONFIG_PREEMPTION (PREEMPT_DYNAMIC), under which a newidle pass moves one task at most. Kernels
+    /// of before have it only if they are built for full preemption.
+    BOTH "balance: newidle moves one task" in "detach_tasks"
+    preempt_dynamic: bool = false,
+        from "5.16" by "c597bfddc9e9" => true;
+
     /// A task is cache hot between threads of a core too.
     BOTH "balance: hot between threads" in "task_hot"
     hot_between_threads: bool = true,

@@ -29,6 +29,23 @@ fn newidle_pulls_one_waiting_task() {
     }
 }
 
+/// The limit of one task is that of CONFIG_PREEMPTION, which kernels before PREEMPT_DYNAMIC could be set for any model have under full
+/// preemption only.
+#[test]
+fn newidle_pulls_several_where_the_kernel_is_not_preemptible() {
+    let models = [("none", true), ("voluntary", true), ("full", false)];
+    let rows = [("5.2", true), ("5.7", true), ("5.10", true), ("5.13", true), ("5.15", true), ("6.1", false)];
+    for ((version, before), (model, may)) in rows.into_iter().flat_map(|row| models.map(|model| (row, model))) {
+        let mut lab = Lab::configured(version, (1, 1, 2, 1), |config| {
+            no_dice(config);
+            config.set_preempt(model.parse().expect("a model")).expect("a model of the row");
+        });
+        crowd(&mut lab, 0, 6);
+        let moved = lab.sched.sched_balance_newidle(CpuId(1), lab.now).moved.len();
+        assert_eq!(moved > 1, before && may, "{version}, {model}: {moved}");
+    }
+}
+
 /// NI_RANDOM would skip a pass now and then.
 fn no_dice(config: &mut KernelConfig) {
     // Only 6.1.192 of the modelled versions has it.

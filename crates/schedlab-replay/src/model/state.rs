@@ -3,8 +3,8 @@
 //! A queue is compared once all tasks on it are known; its zero point, which nothing determines at the beginning of a recording, is
 //! taken from the trace then. `sched_waking` is emitted without the runqueue's lock: of that event only sleeping tasks count.
 
-use schedlab_model::{CpuId, Pid, TaskId, Vruntime};
-use schedlab_policy::fair::GroupId;
+use schedlab_model::{CpuId, Nanos, Pid, TaskId, Vruntime};
+use schedlab_policy::fair::{GroupId, TaskState};
 
 use super::show::Shown;
 use super::Model;
@@ -55,6 +55,14 @@ impl Model {
             _ if known && self.eevdf => self.compare_state(id, probe, charged),
             _ => {}
         }
+    }
+
+    /// The slice of a task that is about to be placed. One that was forked before all CPUs were online has that of fewer CPUs.
+    pub(crate) fn take_slice(&mut self, id: TaskId, slice: Option<Nanos>) {
+        let state = self.fair().view().task_state(id);
+        let Some(slice) = slice.filter(|slice| *slice != state.slice) else { return };
+        self.sched.follow().restore().task(id, TaskState { slice, ..state });
+        self.tally.inputs.take(InputKind::SleepingState);
     }
 
     fn compare_state(&mut self, id: TaskId, probe: &Probe, charged: bool) {

@@ -27,6 +27,8 @@ pub struct Placements {
     kernel: Placement,
     pub described: bool,
     has_limit: bool,
+    /// Searches are limited by times (SIS_PROP).
+    has_budget: bool,
     from: Nanos,
     limit: usize,
     /// Tasks whose `wakee_flips` and `recent_used_cpu` are known.
@@ -68,6 +70,7 @@ impl Placements {
     pub fn new(config: &KernelConfig, machine: Machine, start: Nanos, warm_up: Nanos, limit: usize) -> Self {
         Placements {
             has_limit: config.has(Feature::SisUtil),
+            has_budget: config.has(Feature::SisProp),
             kernel: Placement::new(config, Arc::new(machine.topology)),
             described: machine.described,
             from: start + warm_up,
@@ -220,7 +223,7 @@ impl Placements {
             idle: select.idle,
             others: select.others,
             allowed,
-            nr_idle_scan: state.map_or(size, |state| state.nr_idle_scan),
+            nr_idle_scan: state.filter(|_| !self.has_budget).map_or(size, |state| state.nr_idle_scan),
             has_idle_cores: state.map_or(self.kernel.has_idle_cores(select.prev), |state| state.has_idle_cores),
             preferred_node: state.and_then(|state| state.preferred_node),
             kthread: select.kthread,
@@ -252,6 +255,7 @@ impl Placements {
         }
         if self.loads.insert(pid) {
             model.take_task_load(task, state.load);
+            model.take_slice(task, state.slice);
         }
         if !self.cpu_loads.has(select.prev) {
             self.cpu_loads.set(select.prev);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use schedlab_model::{CpuId, CpuMask, Pid, TaskId};
-use schedlab_policy::{Sched, Situation, WakeHistory};
+use schedlab_policy::{Sched, Situation, WakeHistory, LEAST_OF_SIS_PROP};
 
 use super::Placements;
 use crate::model::Model;
@@ -37,11 +37,15 @@ struct Unknown {
 impl Placements {
     /// The row's answers for every value of what is unknown.
     pub(super) fn answers(&self, select: &Select, base: &Situation, model: &Model) -> BTreeSet<CpuId> {
+        self.answers_within(&self.limits(select), select, base, model)
+    }
+
+    fn answers_within(&self, limits: &[u32], select: &Select, base: &Situation, model: &Model) -> BTreeSet<CpuId> {
         let waker = self.waker(select, model);
         let mut sched = model.sched.clone();
         let mut answers = BTreeSet::new();
         for idle in self.idle_sets(select) {
-            for nr_idle_scan in self.limits(select) {
+            for &nr_idle_scan in limits {
                 for flips in self.flips(select, waker) {
                     for recent in self.recents(select) {
                         answers.insert(self.answer(
@@ -97,9 +101,11 @@ impl Placements {
         (0..1 << changing.len()).map(with).collect()
     }
 
+    /// Under SIS_PROP the limit follows from the idle times of the waker's CPU and the time that searches took, which no record shows.
     fn limits(&self, select: &Select) -> Vec<u32> {
         let size = self.kernel.topology().llc(select.prev).count() as u32;
         match select.state {
+            _ if self.has_budget => (LEAST_OF_SIS_PROP..=size.max(LEAST_OF_SIS_PROP)).collect(),
             Some(state) => vec![state.nr_idle_scan],
             None if self.has_limit => (0..=size).collect(),
             None => vec![size],
@@ -135,6 +141,9 @@ impl Placements {
         let still = Select { changing: CpuMask::default(), ..*select };
         match self.answers(&still, base, model).len() {
             1 => "a CPU became idle or busy at the same time",
+            _ if self.has_budget && self.answers_within(&[base.nr_idle_scan], &still, base, model).len() == 1 => {
+                "how many CPUs the search may test depends on times that no record shows"
+            }
             _ => "it depends on state from before the recording",
         }
     }

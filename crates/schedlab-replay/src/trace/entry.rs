@@ -9,7 +9,7 @@ use super::call::Call;
 use super::change::{target, SchedChange};
 use super::pass::{averages, PassRecord};
 use super::probe::{CfsRqLoad, Point, Probe};
-use super::select::SelectProbe;
+use super::select::{SelectFlags, SelectProbe};
 use crate::operation::Start;
 
 /// A record.
@@ -101,8 +101,8 @@ pub enum What {
 }
 
 impl Entry {
-    /// The entries that a record stands for: one, or two for a probe at a switch.
-    pub fn of(record: &Record<'_>) -> [Option<Entry>; 2] {
+    /// The entries that a record stands for: one, or two for a probe at a switch. `selects`: the flags of the recorded kernel.
+    pub fn of(record: &Record<'_>, selects: SelectFlags) -> [Option<Entry>; 2] {
         let Record { time, cpu, pid, flags, .. } = *record;
         let preempts = matches!(record.body, Body::Event(_, words) if words.prev_state.ends_with('+'));
         let entry = |what| Some(Entry { time, cpu, pid, flags, what, preempts });
@@ -127,7 +127,9 @@ impl Entry {
                 let next = Probe::of(Point::Next, "n", fields).map(What::Probe);
                 [entry(prev), next.and_then(entry)]
             }
-            Body::Other { name, fields } => [entry(other(name, fields, record.pid).unwrap_or(What::Other)), None],
+            Body::Other { name, fields } => {
+                [entry(other(name, fields, record.pid, selects).unwrap_or(What::Other)), None]
+            }
         }
     }
 
@@ -219,7 +221,7 @@ impl Entry {
 }
 
 /// A record that is no scheduler event.
-fn other(name: &str, fields: Fields<'_>, caller: Pid) -> Option<What> {
+fn other(name: &str, fields: Fields<'_>, caller: Pid, selects: SelectFlags) -> Option<What> {
     if let Some(call) = Call::of(name, fields) {
         return match call.name {
             "sched_yield" => Some(What::Yield),
@@ -240,7 +242,7 @@ fn other(name: &str, fields: Fields<'_>, caller: Pid) -> Option<What> {
         "ni" => SchedChange::of_nice_probe(fields).map(What::Change),
         "mt" | "at" => clock(fields),
         "ck" => Some(What::RqClock { cpu: CpuId(fields.number("cpu")?), clock: bounds::time(fields, "c")? }),
-        "st" => SelectProbe::of(fields).map(What::Select),
+        "st" => SelectProbe::of(fields, selects).map(What::Select),
         "str" => Some(What::Selected { cpu: CpuId(fields.number("to")?) }),
         "bg" | "bgr" | "cm" | "na" | "lbr" => PassRecord::of(name, fields).map(What::Pass),
         "ql" | "ue" | "qa" | "qb" => averages(fields).map(|(cpu, averages, capacity)| What::CpuAverages {

@@ -8,6 +8,7 @@ mod lookahead;
 mod needs;
 mod pass;
 mod probe;
+mod release;
 mod reread;
 mod select;
 mod window;

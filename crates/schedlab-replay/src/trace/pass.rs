@@ -73,7 +73,8 @@ impl PassRecord {
             "bgr" => PassRecord::Found(fields.number::<u64>("found")? != 0),
             "cm" => {
                 let (src, task) = (CpuId(fields.number("src")?), fields.number("p").zip(mask(fields)));
-                let (loads, averages) = (fields.number::<u32>("mt")? == 0, task_averages(fields));
+                // Up to 5.4 there is no migration type: what is moved is load.
+                let (loads, averages) = (fields.number::<u32>("mt").unwrap_or(0) == 0, task_averages(fields));
                 PassRecord::Considers { src, task, loads, averages }
             }
             "na" => PassRecord::MovedNone { src: CpuId(fields.number("src")?) },

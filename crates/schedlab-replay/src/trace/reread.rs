@@ -11,6 +11,7 @@ use schedlab_policy::Release;
 use schedlab_trace::{Header, Kind, TaskState};
 
 use super::entry::{Entry, What};
+use super::release::release;
 
 /// From this release on `sched_switch` is given the state by which `__schedule` decided (fa2c3254d7cf).
 const FIXED: Option<Release> = Release::parse("5.18");
@@ -25,9 +26,7 @@ pub struct RereadStates {
 
 impl RereadStates {
     pub fn new(header: &Header) -> Self {
-        let text = header.kernel.as_deref().unwrap_or("");
-        let number = text.split(|c: char| !(c.is_ascii_digit() || c == '.')).next().and_then(Release::parse);
-        let late = number.zip(FIXED).is_some_and(|(release, fixed)| release < fixed);
+        let late = release(header).zip(FIXED).is_some_and(|(release, fixed)| release < fixed);
         RereadStates { late, runnable: BTreeMap::new() }
     }
 

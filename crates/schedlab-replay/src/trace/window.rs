@@ -10,6 +10,7 @@ use super::entry::{Entry, What};
 use super::lookahead::LookAhead;
 use super::needs::Needs;
 use super::reread::RereadStates;
+use super::select::SelectFlags;
 
 /// How many records are read ahead at most.
 const AHEAD: usize = 1 << 15;
@@ -34,6 +35,7 @@ pub struct Window<'r> {
     shows_lazy: bool,
     needs: Needs,
     reread: RereadStates,
+    selects: SelectFlags,
     cpus: usize,
     fixed: bool,
 }
@@ -49,10 +51,11 @@ struct Looks {
 
 impl<'r> Window<'r> {
     pub fn new(reader: &'r mut dyn TraceReader) -> Self {
-        let reread = RereadStates::new(reader.header());
+        let (reread, selects) = (RereadStates::new(reader.header()), SelectFlags::of(reader.header()));
         Window {
             reader,
             reread,
+            selects,
             ahead: VecDeque::new(),
             looks: Default::default(),
             entries: 0,
@@ -98,7 +101,7 @@ impl<'r> Window<'r> {
             }
         }
         self.needs.note(&record);
-        let entries = Entry::of(&record).map(|entry| entry.map(|entry| entry.within(machine)));
+        let entries = Entry::of(&record, self.selects).map(|entry| entry.map(|entry| entry.within(machine)));
         self.shows_lazy |= record.flags.need_resched_lazy();
         self.records += 1;
         self.first.get_or_insert(record.time);
