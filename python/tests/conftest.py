@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,9 @@ from browser import Browser, started
 from schedlab.cli import main
 from schedlab.engine import Engine
 
-# No test depends on the speed of the machine, so no example has a time limit.
-settings.register_profile("schedlab", deadline=None)
+# No test depends on the speed of the machine, so no example has a time limit. Every run draws the same examples;
+# with SCHEDLAB_RANDOM_EXAMPLES=1 each draws others.
+settings.register_profile("schedlab", deadline=None, derandomize="SCHEDLAB_RANDOM_EXAMPLES" not in os.environ)
 settings.load_profile("schedlab")
 
 

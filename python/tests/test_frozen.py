@@ -80,6 +80,6 @@ def test_it_cannot_be_changed() -> None:
 
 def test_a_run_imports_neither_dataclasses_nor_inspect() -> None:
     modules = "schedlab.cli, schedlab.cli.run, schedlab.cli.console"
-    code = f"import sys, {modules}; schedlab.cli.build_parser('run'); print(*sys.modules)"
+    code = f"import sys, {modules}, schedlab.cli.parser; schedlab.cli.parser.build_parser('run'); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"dataclasses", "inspect", "shutil", "datetime"} & set(done.stdout.split())

@@ -128,17 +128,23 @@ proptest! {
         for (runtime, period, first) in &set {
             lab.add(periodic(runtime * USEC, (*period).max(100) * USEC, first * USEC));
         }
-        let promised: u64 = lab.tasks.iter().map(|task| task.job.dl.unwrap().dl_bw()).sum();
-        prop_assert_eq!(lab.sched.dl.total_bw(), promised);
+        let admitted: u64 = lab.tasks.iter().map(|task| task.job.dl.unwrap().dl_bw()).sum();
+        prop_assert_eq!(lab.sched.dl.total_bw(), admitted);
         lab.run(when * MSEC, |_| {});
-        for _ in 0..3000 {
-            lab.run(MSEC, |_| {});
-            let running = |cpu| lab.sched.curr(cpu);
-            let exiting = lab.all().filter_map(running).next();
+        // A step shorter than any runtime finds each task running within its period, which is at most 600 ms.
+        let mut left = lab.tasks.len();
+        for _ in 0..2 * SEC / (90 * USEC) {
+            let exiting = lab.all().find_map(|cpu| lab.sched.curr(cpu));
             if let Some(index) = exiting.and_then(|id| lab.tasks.iter().position(|task| task.id == id)) {
                 lab.exit(index);
+                left -= 1;
             }
+            if left == 0 {
+                break;
+            }
+            lab.run(90 * USEC, |_| {});
         }
+        prop_assert_eq!(left, 0, "a task did not run in 2 s");
         lab.run(2 * SEC, |_| {});
         prop_assert_eq!(lab.sched.dl.total_bw(), 0);
     }

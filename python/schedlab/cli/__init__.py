@@ -11,10 +11,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from schedlab.cli.parser import Options, build_parser
-
 if TYPE_CHECKING:
     from schedlab.cli.console import Console
+    from schedlab.cli.parser import Options
     from schedlab.engine import Engine
 
 EXIT_BUG = 3
@@ -25,8 +24,15 @@ STOPS = (signal.SIGTERM, signal.SIGHUP)
 
 
 def console_script() -> int:
-    """`main` for a process of its own: at its end a search for garbage would take longer than a short run."""
-    code = main()
+    """`main` for a process of its own, which Ctrl-C may also interrupt while the modules of `main` are imported.
+
+    At the end of a process the search for garbage would take longer than a short run; `gc.freeze` leaves nothing to search.
+    """
+    try:
+        code = main()
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted\n")
+        code = EXIT_INTERRUPTED
     gc.freeze()
     return code
 
@@ -34,6 +40,7 @@ def console_script() -> int:
 def main(argv: Sequence[str] | None = None, engine: Engine | None = None) -> int:
     """Run one command and return its exit code."""
     from schedlab.cli.console import Console
+    from schedlab.cli.parser import Options, build_parser
     from schedlab.errors import SchedlabError
 
     console = Console()
