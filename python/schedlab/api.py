@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from schedlab.arms.arm import Arm
     from schedlab.comparison import Comparison
     from schedlab.design import Design
-    from schedlab.runner import Job, Observer
+    from schedlab.runner import Job, Observer, Runner
     from schedlab.store import Result, Store
 
 
@@ -179,45 +179,16 @@ def run_all(
     if arm is None:
         arm = arm_of(scenario.arm, engine)
         arm.prepare(scenario)
-    outcomes: list[Outcome] = list(store.finished) if store else []
+    kept = _Kept(store, on_outcome, on_trouble)
     made, path = provenance(), store.path if store else None
-    keeping = store
-
-    def take(outcome: Outcome) -> None:
-        nonlocal keeping
-        outcomes.append(outcome)
-        try:
-            if keeping:
-                keeping.append(outcome)
-        except OutputError as e:
-            if on_trouble is None:
-                raise
-            keeping = None
-            on_trouble(e)
-        if on_outcome:
-            on_outcome(outcome)
-
-    def stage(todo: list[Job]) -> bool:
-        """Whether the runs were interrupted."""
-        runner = Runner(arm, scenario, todo, arm.threads(jobs, default_jobs()))
-        try:
-            for outcome in runner.outcomes():
-                take(outcome)
-        except KeyboardInterrupt:
-            runner.stop()
-            for outcome in runner.finished():
-                take(outcome)
-            return True
-        return False
-
     try:
         for seeds in design.stages(scenario.seeds):
-            ended = {(o.variant, o.seed) for o in outcomes}
+            ended = {(o.variant, o.seed) for o in kept.outcomes}
             todo = [j for j in _jobs(arm, scenario, design, seeds, _folder(traces)) if (j.variant, j.seed) not in ended]
             if on_stage:
                 on_stage(len(todo))
-            interrupted = stage(todo)
-            result = Result.of(scenario, scenario.arm, scenario.seeds, outcomes, made, path, design)
+            interrupted = _stage(Runner(arm, scenario, todo, arm.threads(jobs, default_jobs())), kept)
+            result = Result.of(scenario, scenario.arm, scenario.seeds, kept.outcomes, made, path, design)
             if interrupted or (enough and enough(result)):
                 break
     finally:
@@ -227,6 +198,45 @@ def run_all(
             if store:
                 store.close()
     return result, interrupted
+
+
+class _Kept:
+    """The outcomes of a comparison, in memory and, as long as it can be written, in its store."""
+
+    def __init__(
+        self, store: Store | None, on_outcome: Observer | None, on_trouble: Callable[[OutputError], None] | None
+    ) -> None:
+        self.outcomes: list[Outcome] = list(store.finished) if store else []
+        self._store = store
+        self._on_outcome = on_outcome
+        self._on_trouble = on_trouble
+
+    def add(self, outcome: Outcome) -> None:
+        """Keep one more; without an observer of trouble, OutputError if the store cannot be written."""
+        self.outcomes.append(outcome)
+        try:
+            if self._store:
+                self._store.append(outcome)
+        except OutputError as e:
+            if self._on_trouble is None:
+                raise
+            self._store = None
+            self._on_trouble(e)
+        if self._on_outcome:
+            self._on_outcome(outcome)
+
+
+def _stage(runner: Runner, kept: _Kept) -> bool:
+    """Do the runs of one stage; whether Ctrl-C interrupted them."""
+    try:
+        for outcome in runner.outcomes():
+            kept.add(outcome)
+    except KeyboardInterrupt:
+        runner.stop()
+        for outcome in runner.finished():
+            kept.add(outcome)
+        return True
+    return False
 
 
 def _jobs(arm: Arm, scenario: Scenario, design: Design, seeds: int, traces: Path | None) -> list[Job]:

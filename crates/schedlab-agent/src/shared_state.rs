@@ -198,6 +198,18 @@ pub struct SharedState {
 /// The number of mailboxes of a run whose programs use them.
 const MAILBOXES: usize = 4096;
 
+/// The bytes of all that the processes of a run share, with a margin of 64 KiB for alignment.
+fn arena_size(workloads: &[Workload], chunks: usize, mailboxes: usize, cpus: usize) -> usize {
+    let objects = workloads.iter().flat_map(|w| &w.objects);
+    let objects: usize = objects.map(|spec| Object::memory(spec, cpus)).sum();
+    MAX_TASKS * std::mem::size_of::<Slot>()
+        + chunks * std::mem::size_of::<Chunk>()
+        + mailboxes * std::mem::size_of::<Mailbox>()
+        + objects
+        + workloads.len() * 8
+        + (1 << 16)
+}
+
 impl SharedState {
     /// Allocates the shared state. `cpus` are the system's CPU numbers.
     pub fn new(
@@ -211,14 +223,7 @@ impl SharedState {
         let chunks = log_chunks();
         let uses_mail = workloads.iter().flat_map(ops).any(|op| matches!(op, Op::MailPeer { .. }));
         let mailboxes = if uses_mail { MAILBOXES } else { 0 };
-        let objects = workloads.iter().flat_map(|w| &w.objects);
-        let object_memory: usize = objects.map(|spec| Object::memory(spec, cpus.len())).sum();
-        let size = MAX_TASKS * std::mem::size_of::<Slot>()
-            + chunks * std::mem::size_of::<Chunk>()
-            + mailboxes * std::mem::size_of::<Mailbox>()
-            + object_memory
-            + workloads.len() * 8
-            + (1 << 16);
+        let size = arena_size(&workloads, chunks, mailboxes, cpus.len());
         let memory = os("shared memory");
         let mut arena = Arena::new(size).map_err(memory)?;
         let memory = || os("shared memory");

@@ -26,7 +26,7 @@ STOPS = (signal.SIGTERM, signal.SIGHUP)
 def console_script() -> int:
     """`main` for a process of its own, which Ctrl-C may also interrupt while the modules of `main` are imported.
 
-    At the end of a process the search for garbage would take longer than a short run; `gc.freeze` leaves nothing to search.
+    At the end of a process the search for garbage takes longer than a short run; after `gc.freeze` there is none.
     """
     try:
         code = main()

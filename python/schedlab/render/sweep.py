@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from schedlab.sweeping.estimate import Estimate
     from schedlab.sweeping.judged import Cell, Flip, Growth, Judged, Map
     from schedlab.sweeping.plan import Plan, Planned
+    from schedlab.sweeping.store import Experiment
 
 MOST_POINTS = 40
 """Points that a plan lists by name."""
@@ -189,33 +190,12 @@ def notes(judged: Judged) -> list[str]:
 def document(judged: Judged) -> dict[str, Any]:
     """Every judgement as plain data (`schedlab.sweep-report/1`)."""
     experiment = judged.experiment
-    axes = [axis.name for axis in experiment.axes]
-
-    def cell(map: Map, number: int) -> dict[str, Any]:
-        own = map.cells[number]
-        j, d = own.judgement, own.judgement.difference
-        levels = [level.label for level in experiment.points[own.point]]
-        low, high = (d.interval.low, d.interval.high) if d.interval else (None, None)
-        return {
-            "point": dict(zip(axes, levels, strict=True)),
-            "median_a": d.median_a,
-            "median_b": d.median_b,
-            "change": d.estimate,
-            "percent": d.percent,
-            "low": low,
-            "high": high,
-            "n": d.pairs,
-            "verdict": j.verdict,
-            "p": j.p,
-            "p_holm": own.p_holm,
-        }
-
     return {
         "schema": "schedlab.sweep-report/1",
         "sweep": experiment.manifest["sweep"]["name"],
         "plan": experiment.manifest["plan"],
         "engine": experiment.manifest["engine"],
-        "axes": axes,
+        "axes": [axis.name for axis in experiment.axes],
         "maps": [
             {
                 "metric": map.metric.name,
@@ -223,7 +203,7 @@ def document(judged: Judged) -> dict[str, Any]:
                 "better": map.metric.better,
                 "a": map.a,
                 "b": map.b,
-                "cells": [cell(map, number) for number in range(len(map.cells))],
+                "cells": [_cell(experiment, cell) for cell in map.cells],
             }
             for map in judged.maps
         ],
@@ -248,3 +228,24 @@ def document(judged: Judged) -> dict[str, Any]:
             for run, failure in experiment.failures
         ],
     }  # fmt: skip
+
+
+def _cell(experiment: Experiment, cell: Cell) -> dict[str, Any]:
+    """One point of a map: its levels, both medians, the difference with its interval, and the verdict."""
+    j, d = cell.judgement, cell.judgement.difference
+    axes = [axis.name for axis in experiment.axes]
+    levels = [level.label for level in experiment.points[cell.point]]
+    low, high = (d.interval.low, d.interval.high) if d.interval else (None, None)
+    return {
+        "point": dict(zip(axes, levels, strict=True)),
+        "median_a": d.median_a,
+        "median_b": d.median_b,
+        "change": d.estimate,
+        "percent": d.percent,
+        "low": low,
+        "high": high,
+        "n": d.pairs,
+        "verdict": j.verdict,
+        "p": j.p,
+        "p_holm": cell.p_holm,
+    }

@@ -3,6 +3,7 @@
 //! Every cost has its quantiles, the number of samples, and how it was measured. Costs that cannot be measured from outside of
 //! the kernel are listed as absent with the reason; none is guessed.
 
+mod absent;
 mod bandwidth;
 mod caches;
 mod calls;
@@ -144,7 +145,6 @@ pub fn calibrate(topology: &Topology, quick: bool, trace: bool) -> Result<Calibr
     pin(cpus.first)?;
     let mut costs = BTreeMap::new();
     let mut other = BTreeMap::new();
-    let mut absent = BTreeMap::new();
     let mut recording = tracing::begin(&Settings { tracing: trace, buffer_kb: BUFFER_KB, ..Settings::default() });
     let measurements = traced::Measurements::measure(effort, cpus.first)?;
     calls::measure(effort, &mut costs, &mut other)?;
@@ -152,10 +152,7 @@ pub fn calibrate(topology: &Topology, quick: bool, trace: bool) -> Result<Calibr
     pingpong::measure(effort, &cpus, &mut costs, &mut other)?;
     measurements.put_lives(&mut costs);
     let mut states = Vec::new();
-    if cpus.others.is_empty() {
-        let why = "the measurement needs two CPUs and there is only one";
-        absent.extend(["ipi", "ipi-send", "irq", "idle", "line-transfer"].map(|key| (key, why.to_owned())));
-    } else {
+    if !cpus.others.is_empty() {
         crossing::measure(effort, &cpus, &mut costs)?;
         pingpong::measure_sending(effort, &cpus, &mut costs)?;
         states = idle::measure(effort, &cpus, &costs, &mut other)?;
@@ -169,37 +166,12 @@ pub fn calibrate(topology: &Topology, quick: bool, trace: bool) -> Result<Calibr
     if off_reason.is_none() {
         measurements.put(&events, &mut costs, &mut states)?;
         traced::put_clock(effort, cpus.first, &mut costs)?;
-        absent.remove("irq");
-        absent.remove("idle");
-    }
-    let why = match off_reason {
-        None => "too few undisturbed samples".to_owned(),
-        Some(_) if !trace => "measured only with --traced".to_owned(),
-        Some(why) => format!("only tracepoints separate it from other costs: {why}"),
-    };
-    for key in traced::PARTS.iter().filter(|key| !costs.contains_key(**key)) {
-        absent.insert(key, why.clone());
-    }
-    for key in ["scan-cpu", "balance-pass", "balance-cpu"] {
-        absent.insert(key, "internal to the kernel; neither a program nor a tracepoint can measure it".to_owned());
-    }
-    absent.insert("copy-page-table", "fork is measured as a whole".to_owned());
-    for key in ["vm-exit", "vm-exit-nested", "idle-hint", "cpu-relax", "ple-window"] {
-        absent.insert(key, "it concerns the host of a guest, where the agent does not run".to_owned());
-    }
-    absent.insert("tlb-flush", "internal to the kernel; munmap is measured in a process of one thread".to_owned());
-    absent.insert("exec", "the agent does not execute programs; lat_proc of lmbench measures it".to_owned());
-    let known =
-        ["syscall", "switch-thread", "switch-process", "wakeup", "tick", "ipi", "ipi-send", "irq", "line-transfer"];
-    for key in known.iter().filter(|key| !costs.contains_key(**key)) {
-        absent.entry(key).or_insert_with(|| "too few undisturbed samples".to_owned());
     }
     let memory = bandwidth::measure(effort.passes, bandwidth::arrays(), &cpus.node, &cpus.other_node)?;
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     let caches = caches::measure(cpus.first, 2 * effort.passes + 1);
-    if caches.is_none() {
-        absent.insert("caches", "the kernel does not report the sizes of the caches".to_owned());
-    }
+    let unmeasured = absent::Unmeasured { one_cpu: cpus.others.is_empty(), off_reason, asked: trace };
+    let absent = absent::reasons(&costs, caches.is_some(), &unmeasured);
     // This pins the thread to other CPUs.
     let line_transfers = lines::matrix(&allowed[..allowed.len().min(effort.cpus)])?;
     Ok(Calibration { release, cpus: cpus.count, costs, idle: states, memory, caches, line_transfers, other, absent })
