@@ -80,7 +80,8 @@ pub fn on_segment<S: Sink>(
 
 /// The running task's segment has ended: continues until the next segment, block or exit.
 ///
-/// Transfers, plain work and jumps are most of what a run executes: they are inlined here, all other operations are calls.
+/// Transfers, work in user mode and jumps are most of what a run executes: they do not go through the calls for all
+/// operations.
 #[inline(always)]
 fn advance<S: Sink>(x: &mut Running<S>) {
     loop {
@@ -115,52 +116,28 @@ fn take_effect<S: Sink>(x: &mut Running<S>) -> bool {
 fn fetch<S: Sink>(x: &mut Running<S>) -> bool {
     let position = &mut x.programs.positions[x.task.index()];
     let shares = x.machine.shares();
-    let granted = rarely(x.kernel.cpus[x.cpu.index()].slice_ctrl.granted);
-    let sections = x.kernel.points.has_transfers();
     let segment = &mut x.machine.cpus[x.cpu.index()].segment;
     loop {
-        match x.programs.code.get(position.pc as usize).unwrap_or(&Op::Exit) {
-            Op::Read { object, bytes } if granted => {
-                let (object, bytes) = (*object, *bytes);
-                return begin_io_in_extension(&mut x.reborrow(), object, bytes, false);
+        let op = x.programs.code.get(position.pc as usize).unwrap_or(&Op::Exit);
+        match op {
+            Op::Read { object, bytes } | Op::Write { object, bytes } if has_extension(x.kernel, x.cpu) => {
+                let (object, bytes, write) = (*object, *bytes, matches!(op, Op::Write { .. }));
+                return begin_io_in_extension(&mut x.reborrow(), object, bytes, write);
             }
-            Op::Write { object, bytes } if granted => {
-                let (object, bytes) = (*object, *bytes);
-                return begin_io_in_extension(&mut x.reborrow(), object, bytes, true);
+            Op::Read { object, bytes } | Op::Write { object, bytes } if shares => {
+                let (object, bytes, write) = (*object, *bytes, matches!(op, Op::Write { .. }));
+                return begin_shared_io(&mut x.reborrow(), object, bytes, write);
             }
-            Op::Read { object, bytes } if shares => {
-                let (object, bytes) = (*object, *bytes);
-                return begin_shared_io(&mut x.reborrow(), object, bytes, false);
-            }
-            Op::Write { object, bytes } if shares => {
-                let (object, bytes) = (*object, *bytes);
-                return begin_shared_io(&mut x.reborrow(), object, bytes, true);
-            }
-            Op::Read { object, bytes } => {
-                let dice = &mut x.kernel.tasks[x.task.index()].dice;
-                let channel = &x.programs.objects[*object as usize];
-                let amount = begin_io(&x.machine.costs, dice, channel, position, *bytes, false);
-                if sections {
-                    let call = x.kernel.points.transfer(channel.is_socket(), false, *bytes);
-                    let takes = position.call(segment, call, amount);
-                    kernel::call_begins(x.run, x.machine, x.kernel, x.cpu);
-                    return takes;
-                }
-                return position.work(segment, Mode::Kernel, amount);
-            }
-            Op::Write { object, bytes } => {
-                let dice = &mut x.kernel.tasks[x.task.index()].dice;
-                let channel = &x.programs.objects[*object as usize];
-                let amount = begin_io(&x.machine.costs, dice, channel, position, *bytes, true);
-                if sections {
-                    let call = x.kernel.points.transfer(channel.is_socket(), true, *bytes);
-                    let takes = position.call(segment, call, amount);
-                    kernel::call_begins(x.run, x.machine, x.kernel, x.cpu);
-                    return takes;
-                }
-                return position.work(segment, Mode::Kernel, amount);
-            }
+            Op::Read { object, bytes } => return begin_own_io(x, *object, *bytes, false),
+            Op::Write { object, bytes } => return begin_own_io(x, *object, *bytes, true),
             Op::Run(Amount::Fixed(amount)) => return position.work(segment, Mode::User, *amount),
+            Op::Run(Amount::Drawn(dist)) if position.idle_steps < IDLE_STEPS => {
+                let dist = *dist;
+                return begin_drawn_run(&mut x.reborrow(), dist);
+            }
+            Op::Jump(to) if position.idle_steps < IDLE_STEPS => {
+                position.jump(*to);
+            }
             Op::DecJump { reg, to } => {
                 let value = position.register(*reg);
                 *value = value.wrapping_sub(1);
@@ -179,6 +156,37 @@ fn fetch<S: Sink>(x: &mut Running<S>) -> bool {
             }
         }
     }
+}
+
+/// A read or write whose lines and locks cost nothing begins.
+#[inline(always)]
+fn begin_own_io<S: Sink>(x: &mut Running<S>, object: u32, bytes: u32, write: bool) -> bool {
+    let position = &mut x.programs.positions[x.task.index()];
+    let segment = &mut x.machine.cpus[x.cpu.index()].segment;
+    let dice = &mut x.kernel.tasks[x.task.index()].dice;
+    let channel = &x.programs.objects[object as usize];
+    let amount = begin_io(&x.machine.costs, dice, channel, position, bytes, write);
+    if !x.kernel.points.has_transfers() {
+        return position.work(segment, Mode::Kernel, amount);
+    }
+    let call = x.kernel.points.transfer(channel.is_socket(), write, bytes);
+    let takes = position.call(segment, call, amount);
+    kernel::call_begins(x.run, x.machine, x.kernel, x.cpu);
+    takes
+}
+
+/// Whether the running task of the CPU has a time slice extension.
+#[inline(always)]
+fn has_extension(kernel: &Kernel, cpu: CpuId) -> bool {
+    rarely(kernel.cpus[cpu.index()].slice_ctrl.granted)
+}
+
+/// Work in user mode whose length is drawn.
+#[inline(never)]
+fn begin_drawn_run<S: Sink>(x: &mut Running<S>, dist: u32) -> bool {
+    let amount = x.draw(dist);
+    let position = &mut x.programs.positions[x.task.index()];
+    position.work(&mut x.machine.cpus[x.cpu.index()].segment, Mode::User, amount)
 }
 
 /// A read or write ends a time slice extension, as any call does.

@@ -5,6 +5,7 @@ mod queue;
 mod source;
 mod state;
 mod watch;
+mod wheel;
 
 pub use context::Context;
 pub use queue::{EventQueue, Phase};
