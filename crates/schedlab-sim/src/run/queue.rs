@@ -1,50 +1,13 @@
 //! The event queue: at most one pending event per source, ordered by (time, rank, phase, sequence).
 
-use schedlab_model::{Nanos, Ties};
+use schedlab_model::Nanos;
 
+use super::order::{key, time_of, Key, Phase, NEVER};
 use super::wheel::{Wheel, NIL};
-
-/// What kind of event; events of one instant are handled in this order.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-#[repr(u8)]
-pub enum Phase {
-    /// The run's own marks: start of a task, end of the warm-up, end of the run.
-    Control = 0,
-    /// High-resolution timers.
-    Timer = 1,
-    /// The scheduler tick.
-    Tick = 2,
-    /// Inter-processor interrupts.
-    Ipi = 3,
-    /// A CPU leaves an idle state.
-    IdleExit = 4,
-    /// The running task's current segment ends.
-    Segment = 5,
-}
-
-/// Time, rank, phase and sequence in one number, so that one comparison orders two events.
-pub(super) type Key = u128;
-
-/// Later than every event.
-pub(super) const NEVER: Key = Key::MAX;
-
-const SEQUENCE_BITS: u32 = 48;
-const PHASE_BITS: u32 = 64 - Ties::BITS - SEQUENCE_BITS;
-
-#[inline]
-fn key(time: Nanos, rank: u16, phase: Phase, sequence: u64) -> Key {
-    let order = u64::from(rank) << PHASE_BITS | phase as u64;
-    (Key::from(time) << 64) | Key::from(order << SEQUENCE_BITS | sequence)
-}
-
-#[inline]
-pub(super) fn time_of(key: Key) -> Nanos {
-    (key >> 64) as Nanos
-}
 
 /// The events of the sources `0..sources`, each with at most one pending.
 ///
-/// One event may stand in front of the [`Wheel`]: the latest one set, as long as it is earlier than what stood there. A
+/// One event may stand in front of the timer wheel: the latest one set, as long as it is earlier than what stood there. A
 /// running task sets the end of its next segment and is usually the next to be handled, so where few events are pending
 /// most of them never enter the wheel.
 #[derive(Clone)]
@@ -66,7 +29,7 @@ impl EventQueue {
     }
 
     /// Schedules the source's event at `time`, replacing its pending one. Events of one instant are ordered by rank
-    /// ([`Ties::rank`]), then by phase.
+    /// ([`Ties::rank`](schedlab_model::Ties::rank)), then by phase.
     #[inline]
     pub fn set(&mut self, source: u32, time: Nanos, rank: u16, phase: Phase) {
         self.sequence += 1;
@@ -159,6 +122,7 @@ impl EventQueue {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use schedlab_model::Ties;
     use std::collections::BTreeMap;
 
     /// What happens to a queue: the event of a source is set, early or late (`time << far`) and after the one taken last or at any

@@ -2,7 +2,7 @@
 
 use schedlab_model::{CpuId, KernelId};
 
-use super::queue::Phase;
+use super::order::Phase;
 
 /// What an event is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

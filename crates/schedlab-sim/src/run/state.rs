@@ -4,7 +4,8 @@ use schedlab_model::{rarely, CpuId, KernelId, Nanos, Ties};
 use schedlab_trace::{Event, Flags, Kind, Sink};
 
 use super::context::Context;
-use super::queue::{EventQueue, Phase};
+use super::order::Phase;
+use super::queue::EventQueue;
 use super::source::{Source, Sources};
 use crate::error::SimError;
 

@@ -14,7 +14,7 @@
 
 use schedlab_model::Nanos;
 
-use super::queue::{time_of, Key, NEVER};
+use super::order::{time_of, Key, NEVER};
 
 const LEVELS: usize = 4;
 const SLOT_BITS: u32 = 10;
