@@ -216,6 +216,7 @@ fn kind_of(operation: &Operation) -> Option<InputKind> {
         Operation::SwitchedFrom { .. } | Operation::SwitchedTo { .. } => Some(K::Class),
         // Counted by what the model takes of it, or part of another operation.
         Operation::AddTask(_)
+        | Operation::ForkedWith { .. }
         | Operation::EnqueueMoved { .. }
         | Operation::Attach { .. }
         | Operation::NewidleBalance { .. }

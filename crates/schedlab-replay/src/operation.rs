@@ -83,6 +83,8 @@ pub enum Operation {
     TaskCacheWork { cpu: CpuId, pid: Pid },
     /// `select_task_rq_fair`, and the CPU that it returned.
     SelectTaskRq(Select),
+    /// A task that is not running was forked when so many CPUs were online.
+    ForkedWith { pid: Pid, cpus: usize },
     /// The CPUs that a task may use.
     CpusAllowed { pid: Pid, allowed: CpuMask },
     /// The averages of a task that waits on `src`, at which the pass that follows looks.

@@ -52,6 +52,8 @@ pub struct Model {
     initial: Arc<InitialGroups>,
     groups: BTreeMap<GroupName, GroupId>,
     coverage: Coverage,
+    /// The last task that was forked while one CPU was online, as far as slices show it.
+    booted: Option<Pid>,
     pub pids: Vec<Pid>,
     cpus: Vec<Cpu>,
     now: Nanos,
@@ -147,6 +149,7 @@ impl Model {
             initial,
             groups: BTreeMap::new(),
             coverage,
+            booted: None,
             pids: Vec::new(),
             cpus,
             now: 0,
@@ -180,6 +183,7 @@ impl Model {
                 self.sched.follow().update_blocked_averages(cpu, at);
             }
             Operation::UpdateCfsRqLoad(ref update) => self.update_cfs_rq_load(update),
+            Operation::ForkedWith { pid, cpus } => self.forked_with(pid, cpus),
             Operation::UpdateTgLoad { cpu, group, load } => self.update_tg_load(group, cpu, load),
             Operation::AddTask(ref new) => self.add_task(new),
             Operation::UpdateCurr(ref charge) => self.update_curr(charge),

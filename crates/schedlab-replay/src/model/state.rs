@@ -5,6 +5,7 @@
 
 use schedlab_model::{CpuId, Nanos, Pid, TaskId, Vruntime};
 use schedlab_policy::fair::{GroupId, TaskState};
+use schedlab_policy::{KernelConfig, SliceSource};
 
 use super::show::Shown;
 use super::Model;
@@ -57,10 +58,40 @@ impl Model {
         }
     }
 
-    /// The slice of a task that is about to be placed. One that was forked before all CPUs were online has that of fewer CPUs.
+    /// The slice of a task that is about to be placed. One that was forked before all CPUs were online has that of fewer CPUs; with one CPU,
+    /// so has every task that was forked before it, whose pid is lower.
     pub(crate) fn take_slice(&mut self, id: TaskId, slice: Option<Nanos>) {
+        let Some(slice) = slice.filter(|slice| *slice != self.fair().view().task_state(id).slice) else { return };
+        self.set_slice(id, slice);
+        if slice == self.base_slice(1) {
+            self.booted = self.booted.max(Some(self.pid(id)));
+            let before: Vec<TaskId> = self.tasks.range(..self.pid(id)).map(|(_, task)| task.id).collect();
+            before.into_iter().for_each(|id| self.set_slice(id, slice));
+        }
+    }
+
+    /// The same of a task that no selection has shown yet.
+    pub(super) fn take_slice_of_boot(&mut self, pid: Pid, id: TaskId) {
+        if self.booted.is_some_and(|last| pid < last) {
+            self.set_slice(id, self.base_slice(1));
+        }
+    }
+
+    /// A task that was forked with so many CPUs online, where slices are set by the fork.
+    pub(super) fn forked_with(&mut self, pid: Pid, cpus: usize) {
+        let by_fork = self.fair().config.rules.slice == SliceSource::LatencyNice;
+        if let Some(id) = self.task(pid).filter(|_| by_fork) {
+            self.set_slice(id, self.base_slice(cpus));
+        }
+    }
+
+    fn base_slice(&self, cpus: usize) -> Nanos {
+        let config = &self.fair().config;
+        KernelConfig::new(config.version, cpus, config.hz).knobs.base_slice
+    }
+
+    fn set_slice(&mut self, id: TaskId, slice: Nanos) {
         let state = self.fair().view().task_state(id);
-        let Some(slice) = slice.filter(|slice| *slice != state.slice) else { return };
         self.sched.follow().restore().task(id, TaskState { slice, ..state });
         self.tally.inputs.take(InputKind::SleepingState);
     }

@@ -27,6 +27,7 @@ impl Model {
         let name = self.initial_group_of(pid, group);
         let group = self.group_of_name(&name, self.clock(cpu));
         let id = self.allocate(pid, &TaskAttr { nice, policy, cpu, group, ..TaskAttr::default() });
+        self.take_slice_of_boot(pid, id);
         if let Location::Asleep(_) = at {
             // Far to the left on any queue: its queue alone places it, as a long sleeper.
             let state = TaskState { vruntime: Vruntime(0).plus(-(1 << 40)), ..self.fair().view().task_state(id) };

@@ -113,6 +113,16 @@ fn changes_queue(entry: &Entry, cpus: &CpuMask) -> bool {
 /// Names of per-CPU kernel threads, before the number of their CPU.
 const PER_CPU: [&str; 8] = ["ksoftirqd", "kworker", "migration", "cpuhp", "rcuc", "ktimers", "irq_work", "idle_inject"];
 
+/// Those that are forked before their CPU comes up (`smpboot_create_threads`), or with the first CPU.
+const OF_BOOT: [&str; 3] = ["ksoftirqd", "migration", "cpuhp"];
+
+/// How many CPUs were online when a kernel thread was forked, where its name says so.
+pub(super) fn online_at_fork(name: &str) -> Option<usize> {
+    let (kind, _) = name.split_once('/')?;
+    let cpu = per_cpu_kthread(name).filter(|_| OF_BOOT.contains(&kind))?;
+    Some(cpu.index().max(1))
+}
+
 /// The CPU of a kernel thread that belongs to one, by its name: `ksoftirqd/1`, `kworker/1:0H`.
 pub(super) fn per_cpu_kthread(name: &str) -> Option<CpuId> {
     let (kind, rest) = name.split_once('/')?;
@@ -123,6 +133,12 @@ pub(super) fn per_cpu_kthread(name: &str) -> Option<CpuId> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn kernel_threads_of_a_cpu_are_forked_before_it_is_online() {
+        let of = ["ksoftirqd/0", "ksoftirqd/1", "migration/3", "kworker/3:1", "rcu_preempt", "hackbench"];
+        assert_eq!(of.map(online_at_fork), [Some(1), Some(1), Some(3), None, None, None]);
+    }
 
     #[test]
     fn a_kernel_thread_names_its_cpu() {

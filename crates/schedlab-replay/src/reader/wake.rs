@@ -7,7 +7,7 @@ use schedlab_trace::Kind;
 
 use super::first::{first_state, group_ahead};
 use super::flag::FlagBefore;
-use super::pass::per_cpu_kthread;
+use super::pass::{online_at_fork, per_cpu_kthread};
 use super::task::{is_fair, nice, prio, Place, Task};
 use super::Reader;
 use crate::operation::{Cause, First, Flag, Location, NewTask, Operation, Start, Wakeup, Weight};
@@ -37,6 +37,9 @@ impl Reader {
         if is_fair(prio) {
             let group = group_ahead(pid, ahead);
             self.push(Operation::AddTask(NewTask { pid, weight, at: Location::Asleep(last), group, first: None }));
+            if let Some(cpus) = online_at_fork(ahead.name(pid)) {
+                self.push(Operation::ForkedWith { pid, cpus });
+            }
         }
     }
 
