@@ -212,8 +212,8 @@ proptest! {
             machine.physics.set(Mechanism::Selection, true);
             spec.machine = Arc::new(machine);
         }
-        // Up to 6.5 a task forked beside others is placed by up to a period, 24 ms, behind them (START_DEBIT), and keeps that distance when
-        // it is migrated; until it runs, each of the 16 tasks that may share its CPU runs for that long.
+        // Up to 6.5 a task forked beside others is placed by up to a period, 24 ms, behind them (START_DEBIT), and keeps that
+        // distance when it is migrated; until it runs, each of the 16 tasks that may share its CPU runs for that long.
         let longest = 16 * 24 * MSEC;
         spec.duration += longest;
         let record = silent(&spec);
