@@ -60,6 +60,12 @@ impl Points {
         self.sections.number(call, u64::from(bytes))
     }
 
+    /// The part of the work of a read or write of a pipe that comes before its mutex.
+    #[inline]
+    pub fn before_mutex(&self, write: bool, bytes: u32, work: Nanos) -> Nanos {
+        self.sections.entry(if write { Call::PipeWrite } else { Call::PipeRead }, u64::from(bytes), work)
+    }
+
     /// The number of a call that works on so many KiB among the measured calls.
     pub fn call(&self, call: Call, kib: u32) -> u8 {
         self.sections.number(call, u64::from(kib) << 10)

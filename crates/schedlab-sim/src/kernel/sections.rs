@@ -33,9 +33,8 @@ const SHARE_SHIFT: u32 = 24;
 pub struct Sections {
     /// By number less 1.
     calls: Vec<Measured>,
-    /// By call and size: the numbers, each with the most bytes to which it applies (0: a request is honoured anywhere in the
-    /// call).
-    numbers: [Vec<(u64, u8)>; Call::ALL.len()],
+    /// By call, from the smallest size to the largest.
+    sizes: [Vec<Size>; Call::ALL.len()],
     /// Lengths of a fault that allocates a page, and of one that also drains the batch of new pages; equal if either was not
     /// measured.
     faults: [u64; 2],
@@ -43,6 +42,17 @@ pub struct Sections {
 
 /// Pages of the batch that the measured fault drains (PAGEVEC_SIZE).
 const MEASURED_BATCH: u64 = 31;
+
+/// A size at which a call was measured.
+#[derive(Clone, Copy, Debug)]
+struct Size {
+    /// The most bytes to which it applies.
+    most: u64,
+    /// The number of the measured call; 0: a request is honoured anywhere in it.
+    number: u8,
+    /// The share of the call before its first might_sleep().
+    entry: u32,
+}
 
 /// A measured call of some size.
 #[derive(Debug)]
@@ -57,7 +67,7 @@ impl Sections {
     /// The table of a machine under a model.
     pub fn new(table: &[CallSections], model: PreemptModel) -> Self {
         let mut found = Sections { faults: fault_lengths(table), ..Sections::default() };
-        for (call, numbers) in Call::ALL.into_iter().zip(&mut found.numbers) {
+        for (call, numbered) in Call::ALL.into_iter().zip(&mut found.sizes) {
             let mut sizes: Vec<&CallSections> = table.iter().filter(|measured| measured.call == call.name()).collect();
             sizes.sort_unstable_by_key(|measured| measured.kib);
             for (place, measured) in sizes.iter().enumerate() {
@@ -71,7 +81,8 @@ impl Sections {
                 }
                 // Half-way to the next size.
                 let most = sizes.get(place + 1).map_or(u64::MAX, |next| u64::from(measured.kib + next.kib) << 9);
-                numbers.push((most, number));
+                let entry = measured.might_sleep.first().map_or(0, |point| shares(measured, *point, *point).begin);
+                numbered.push(Size { most, number, entry });
             }
         }
         found
@@ -79,14 +90,25 @@ impl Sections {
 
     /// Whether a transfer of a pipe or socket has parts that matter.
     pub fn any_transfer(&self) -> bool {
-        self.numbers[..=Call::SocketSend as usize].iter().flatten().any(|(_, number)| *number != 0)
+        self.sizes[..=Call::SocketSend as usize].iter().flatten().any(|size| size.number != 0)
     }
 
     /// The number of a call that works on so many bytes, which is that of the nearest size measured; 0: none.
     #[inline]
     pub fn number(&self, call: Call, bytes: u64) -> u8 {
-        let nearest = self.numbers[call as usize].iter().find(|(most, _)| bytes <= *most);
-        nearest.map_or(0, |(_, number)| *number)
+        self.nearest(call, bytes).map_or(0, |size| size.number)
+    }
+
+    /// The part of the work of a call that comes before its first might_sleep(), which in a read or write of a pipe is that of
+    /// `mutex_lock`.
+    #[inline]
+    pub fn entry(&self, call: Call, bytes: u64, work: u64) -> u64 {
+        self.nearest(call, bytes).map_or(0, |size| of(work, size.entry))
+    }
+
+    #[inline]
+    fn nearest(&self, call: Call, bytes: u64) -> Option<&Size> {
+        self.sizes[call as usize].iter().find(|size| bytes <= size.most)
     }
 
     /// The length of a fault that allocates a page, in instructions.

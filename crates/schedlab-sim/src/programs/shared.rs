@@ -32,9 +32,10 @@ pub fn begin_shared_io<S: Sink>(x: &mut Running<S>, object: u32, bytes: u32, wri
     let position = &mut x.programs.positions[x.task.index()];
     position.resumed = false;
     position.io_left = bytes;
-    // The first half of the system call's cost is the way in.
-    let at = x.arrival().after(x.machine.wall_of(x.cpu, syscall / 2));
-    let under_lock = if socket { 0 } else { call };
+    // The first half of the system call's cost is the way in; what a read or write does before it takes the mutex follows.
+    let before = if socket { 0 } else { x.kernel.points.before_mutex(write, bytes, call) };
+    let at = x.arrival().after(x.machine.wall_of(x.cpu, syscall / 2 + before));
+    let under_lock = if socket { 0 } else { call - before };
     let stall = touch_channel(x, object, write, at, under_lock);
     if !socket {
         x.programs.shared[object as usize].holder = Some(x.task);
