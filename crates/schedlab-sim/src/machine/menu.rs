@@ -133,12 +133,10 @@ impl Menu {
         loop {
             let (mut count, mut sum, mut squares, mut min, mut max) = (0, 0, 0_u64, NONE, 0);
             for value in self.intervals.map(u64::from) {
-                // Without a branch on the outcome: a value that does not count is 0, or NONE for the minimum.
-                let counts = u64::from(value >= from && value < below);
-                let counted = value * counts;
-                (count, sum, max) = (count + counts, sum + counted, max.max(counted));
-                min = min.min(if counts == 1 { value } else { NONE });
-                squares = squares.wrapping_add(counted * counted);
+                if (from..below).contains(&value) {
+                    (count, sum, min, max) = (count + 1, sum + value, value.min(min), value.max(max));
+                    squares = squares.wrapping_add(value * value);
+                }
             }
             let useless = predicted.map_or(max == 0, |predicted| min >= predicted);
             if useless || count == 0 {
