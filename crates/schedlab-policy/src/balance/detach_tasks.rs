@@ -7,7 +7,7 @@
 //! than cache_nice_tries. Cache hot is a task that started to run less than migration_cost ago, is not SCHED_IDLE and
 //! would leave its core (5.10 and later); while the pulling CPU is busy, so is a next or last buddy of its queue. From 7.2 on
 //! a task also stays for the sake of the cache that its process prefers ([`crate::sched_cache`]). With NUMA balancing a task stays on the node of its memory, and moves there
-//! even if it is cache hot ([`crate::numa`]). Not modelled: moving skipped tasks to the other end of the list, throttled groups.
+//! even if it is cache hot ([`crate::numa`]). A task that stays is considered last by the next pass.
 
 use schedlab_model::{CpuId, TaskId};
 
@@ -98,6 +98,7 @@ impl FairClass<'_> {
             let taken = self.can_migrate_task(env, src, task).and_then(|()| self.take_from_imbalance(env, src, task));
             if let Err(stays) = taken {
                 self.explain_skip(env, src, task, stays);
+                self.fair.list_move(src, task);
                 continue;
             }
             self.detach_task(env, src, task, moves);

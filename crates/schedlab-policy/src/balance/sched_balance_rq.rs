@@ -225,7 +225,7 @@ impl FairClass<'_> {
 mod tests {
     use std::sync::Arc;
 
-    use schedlab_model::{CpuMask, Topology, MSEC};
+    use schedlab_model::{CpuMask, TaskId, Topology, MSEC};
 
     use super::*;
     use crate::balance::Migrate;
@@ -309,5 +309,18 @@ mod tests {
             let marked = sched.core.domains.parent_imbalance(CpuId(2), 0).map(|mark| *mark);
             assert_eq!(marked, Some(mark), "{row}, kernel threads: {kthread}");
         }
+    }
+
+    #[test]
+    fn a_task_that_a_pass_leaves_is_considered_last_by_the_next() {
+        let mut sched = with_tasks("6.12.107", [1, 2, 1], &[(0, "0-1"), (0, "0"), (0, "0-1"), (0, "0-1")], false);
+        let before: Vec<TaskId> = sched.fair.cfs_tasks(CpuId(0)).collect();
+        let mut fair = sched.fair.clone();
+        let mut moves = Moves::default();
+        fair.with(&mut sched.core).sched_balance_rq(CpuId(1), 0, CpuIdle::Newly, 20 * MSEC, &mut moves);
+        let after: Vec<TaskId> = fair.cfs_tasks(CpuId(0)).collect();
+        // The first runs, the second may use CPU 0 only, the third moves.
+        assert_eq!(moves.moved.iter().map(|(task, _)| *task).collect::<Vec<_>>(), [before[2]]);
+        assert_eq!(after, [before[3], before[0], before[1]]);
     }
 }

@@ -1,9 +1,23 @@
 //! The list of a CPU's runnable tasks in the order in which they last ran (`rq->cfs_tasks`), which the balancer walks from
 //! the least recently run.
 
+use schedlab_model::{CpuId, TaskId};
+
 use super::cfs_rq::CfsRq;
 use super::entities::Neighbours;
 use super::entity::EntityId;
+use super::Fair;
+
+impl Fair {
+    /// `detach_tasks` moves a task that it leaves on its CPU to the front of the list: the next pass considers it last.
+    pub fn list_move(&mut self, cpu: CpuId, task: TaskId) {
+        let arena = &mut self.queues.arena;
+        let id = EntityId::of(task);
+        if arena.entities[id].on_rq && arena.entities[id].cpu == cpu {
+            arena.rqs[cpu.index()].list_move(&mut arena.entities.neighbours, id);
+        }
+    }
+}
 
 /// These work on a CPU's own queue, whatever group the task is in.
 impl CfsRq {
