@@ -124,6 +124,11 @@ impl Follow<'_> {
         self.fair.update_cfs_rq_h_load(cpu, jiffies);
     }
 
+    /// `can_migrate_task` of a task, where a trace shows it in a pass: unless it is moved, the next pass considers it last.
+    pub fn can_migrate_task(&mut self, task: TaskId) {
+        self.fair.list_move(self.core.cpu_of(task), task);
+    }
+
     /// What is shown of the process of a task that was charged `ran`: see [`Fair::follow_process`].
     pub fn process(&mut self, cpu: CpuId, task: TaskId, shown: &ProcessShown, ran: Nanos) -> Option<bool> {
         self.fair.follow_process(cpu, task, shown, ran)

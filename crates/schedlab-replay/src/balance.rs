@@ -73,6 +73,7 @@ impl Balances {
         let Some(level) = kernel.level(pass.this, pass.imbalance_pct, pass.weight) else {
             return self.leave("the model has no such domain", kind);
         };
+        let clocks = clocks(pass, model);
         let asked = PassSituation {
             this: pass.this,
             idle: pass.idle,
@@ -81,7 +82,8 @@ impl Balances {
             considered: pass.considered,
             idle_cpus: pass.idle_cpus,
             others: pass.others,
-            now: model.clock_of(pass.this),
+            others_wait: pass.others_wait,
+            clocks: &clocks,
             jiffies: pass.jiffies,
         };
         if pass.marks.iter().any(Option::is_some) {
@@ -131,6 +133,21 @@ impl Balances {
     fn leave(&mut self, reason: &'static str, kind: &'static str) {
         *self.tally.unjudged.entry((reason, kind)).or_default() += 1;
     }
+}
+
+/// The clocks of all CPUs as the pass reads them: that of the CPU which it pulls from when it has taken the queue's lock.
+fn clocks(pass: &Pass, model: &mut Model) -> Vec<Nanos> {
+    let waits = pass.locked_at.saturating_sub(model.now());
+    let clock = |cpu| match (pass.src == Some(cpu), pass.src_clock) {
+        (true, Some(shown)) => shown,
+        (true, None) => model.clock_of(cpu) + waits,
+        (false, _) => model.clock_of(cpu),
+    };
+    let clocks = (0..model.fair().config.nr_cpus as u32).map(|cpu| clock(CpuId(cpu))).collect();
+    if pass.src_clock.is_some() {
+        model.tally.inputs.take(InputKind::Clock);
+    }
+    clocks
 }
 
 /// A source and its tasks in words.

@@ -77,6 +77,7 @@ pub fn kernel(header: &Header) -> Kernel {
         cpus: header.nr_cpus.unwrap_or(1),
         has_autogroup: has_autogroup(header),
         uses_autogroup: uses_autogroup(header),
+        tick: tick_period(header),
         tick_beside_hrtick: tick_beside_hrtick(header),
         fork_charges: fork_charges(header),
         charges_show_outcome: charges_show_outcome(header),

@@ -52,6 +52,8 @@ pub enum InputKind {
     GroupMarks,
     /// Load and utilisation of a task that a pass considered.
     TaskAverages,
+    /// A task that a pass considered: it considers those that it leaves last the next time.
+    CanMigrateTask,
     /// The process of a task that is charged, and the caches that both prefer.
     Process,
     /// A call of `task_cache_work`.
@@ -101,7 +103,7 @@ pub enum InputGroup {
 use InputKind as K;
 
 /// Every kind with its words, in the order of reports.
-const KINDS: [(InputKind, InputGroup, &str); 38] = [
+const KINDS: [(InputKind, InputGroup, &str); 39] = [
     (K::RunTime, InputGroup::Operation, "run times"),
     (K::Clock, InputGroup::Operation, "runqueue clocks"),
     (K::Tick, InputGroup::Operation, "timer interrupts"),
@@ -124,6 +126,7 @@ const KINDS: [(InputKind, InputGroup, &str); 38] = [
     (K::CpusAllowed, InputGroup::Operation, "CPUs allowed to tasks that a pass considered"),
     (K::GroupMarks, InputGroup::Operation, "marks of groups that affinity kept from being balanced"),
     (K::TaskAverages, InputGroup::Operation, "averages of tasks that a pass considered"),
+    (K::CanMigrateTask, InputGroup::Operation, "tasks that a pass considered"),
     (K::Process, InputGroup::Operation, "processes of charged tasks, with the caches that they prefer"),
     (K::CacheWork, InputGroup::Operation, "examinations of the caches in which a process runs"),
     (K::CpuAverages, InputGroup::Operation, "CPUs' averages, as probes show each change"),
@@ -205,6 +208,7 @@ fn kind_of(operation: &Operation) -> Option<InputKind> {
         Operation::CpusAllowed { .. } => Some(K::CpusAllowed),
         Operation::GroupMarks { .. } => Some(K::GroupMarks),
         Operation::TaskAverages { .. } => Some(K::TaskAverages),
+        Operation::CanMigrateTask { .. } => Some(K::CanMigrateTask),
         Operation::Process { .. } => Some(K::Process),
         Operation::TaskCacheWork { .. } => Some(K::CacheWork),
         Operation::CpuAverages { .. } => Some(K::CpuAverages),

@@ -89,6 +89,8 @@ pub enum Operation {
     CpusAllowed { pid: Pid, allowed: CpuMask },
     /// The averages of a task that waits on `src`, at which the pass that follows looks.
     TaskAverages { pid: Pid, src: CpuId, averages: TaskAverages },
+    /// `can_migrate_task` in a pass.
+    CanMigrateTask { pid: Pid },
     /// The marks of a CPU's own group and of the one behind it (see [`Pass::marks`]), at each level above the lowest.
     GroupMarks { cpu: CpuId, marks: MarksAbove },
     /// The averages of a CPU's own queue and the CPU's capacity: as they changed, or as they have been since `until`.
@@ -188,8 +190,9 @@ pub struct Select {
     pub idle: CpuMask,
     /// Those that became idle or busy until it returned, or shortly before it began: which it saw is not known.
     pub changing: CpuMask,
-    /// Those that run a task of another class.
+    /// Those that run a task of another class, and those on which one waits.
     pub others: CpuMask,
+    pub others_wait: CpuMask,
 }
 
 /// See [`Operation::SchedBalanceRq`].
@@ -207,8 +210,9 @@ pub struct Pass {
     pub considered: CpuMask,
     /// The CPUs that were idle.
     pub idle_cpus: CpuMask,
-    /// Those that run a task of another class.
+    /// Those that run a task of another class, and those on which one waits.
     pub others: CpuMask,
+    pub others_wait: CpuMask,
     /// The kernel found a busiest group.
     pub found: bool,
     /// The CPU that the kernel pulled from, or tried to.
@@ -219,6 +223,9 @@ pub struct Pass {
     pub loads: bool,
     /// Whether the CPU's own group and the one behind it are marked as not balanced because of affinity.
     pub marks: Marks,
+    /// When it took the lock of that CPU's queue, by the trace's clock, and `clock_task` of the queue then, if a record shows it.
+    pub locked_at: Nanos,
+    pub src_clock: Option<Nanos>,
     /// Tasks of the CPUs that are considered were queued, switched or moved while it went on.
     pub overlapped: bool,
     /// The tick count.

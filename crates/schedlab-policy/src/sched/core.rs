@@ -74,6 +74,8 @@ pub struct Core {
     mixed: bool,
     /// Some CPU has lost time to the hypervisor.
     loses_time: bool,
+    /// `clock_task` is not the same on all CPUs.
+    clocks_differ: bool,
     /// The last class.
     idle_class: ClassId,
     signals: Signals,
@@ -113,6 +115,7 @@ impl Core {
             births: 0,
             mixed: false,
             loses_time: false,
+            clocks_differ: false,
             idle_class,
             signals: config.rules.pelt,
             possible: Arc::clone(&topology),
@@ -358,14 +361,24 @@ impl Core {
 
     /// The hypervisor takes time from the CPU from `now` on.
     pub(super) fn loses_time_from(&mut self, cpu: CpuId, now: Nanos) {
-        self.loses_time = true;
+        (self.loses_time, self.clocks_differ) = (true, true);
         self.rqs[cpu.index()].lost_from = now;
+    }
+
+    /// Each CPU has the `rq_clock_task` that a trace shows; the latest of them is where all clocks are.
+    pub(super) fn show_clocks(&mut self, clocks: &[Nanos]) -> Nanos {
+        let now = clocks.iter().copied().max().unwrap_or(0);
+        for (rq, clock) in self.rqs.iter_mut().zip(clocks) {
+            (rq.lost, rq.lost_from) = (now - clock, Nanos::MAX);
+        }
+        self.clocks_differ = true;
+        now
     }
 
     /// `rq_clock_task` of a CPU when the clocks of all runqueues (`rq->clock`) are at `now`.
     #[inline]
     pub(crate) fn clock_task(&self, cpu: CpuId, now: Nanos) -> Nanos {
-        if rarely(self.loses_time) {
+        if rarely(self.clocks_differ) {
             let rq = &self.rqs[cpu.index()];
             return now.min(rq.lost_from) - rq.lost;
         }

@@ -46,6 +46,8 @@ pub struct Situation {
     pub idle: CpuMask,
     /// The CPUs that run a task of another class.
     pub others: CpuMask,
+    /// The CPUs on which one waits.
+    pub others_wait: CpuMask,
     /// The CPUs that the task may use.
     pub allowed: CpuMask,
     /// `nr_idle_scan` of the previous CPU's cache; under SIS_PROP how many CPUs the search may test, which is three at least.
@@ -217,7 +219,8 @@ impl Placement {
         let (idle, queued) = (asked.idle.has(cpu), fair.rq(cpu).h_nr_running);
         let rq = &mut self.core.rqs[cpu.index()];
         (rq.curr, rq.idle) = (curr, idle);
-        rq.nr_running = if idle { 0 } else { queued + u32::from(asked.others.has(cpu)) };
+        let others = u32::from(asked.others.has(cpu)) + u32::from(asked.others_wait.has(cpu));
+        rq.nr_running = if idle { 0 } else { queued + others };
         rq.sched_idle = fair.rq(cpu).idle_h_nr_running;
         rq.ttwu_pending = !idle && rq.nr_running == 0;
         self.core.refresh_idle(cpu);
@@ -241,6 +244,7 @@ mod tests {
             kind: WakeKind::Wakeup { sync: false },
             idle: CpuMask::from_list(idle).unwrap_or_default(),
             others: CpuMask::default(),
+            others_wait: CpuMask::default(),
             allowed: *placement.topology().all(),
             nr_idle_scan: limit,
             has_idle_cores: false,
@@ -305,6 +309,7 @@ mod tests {
             kind: WakeKind::Fork,
             idle: CpuMask::from_list(idle).unwrap(),
             others: CpuMask::default(),
+            others_wait: CpuMask::default(),
             allowed: CpuMask::first(8),
             nr_idle_scan: 4,
             has_idle_cores: true,

@@ -15,7 +15,7 @@ use crate::flags::Dequeue;
 
 /// The state that a pass depends on.
 #[derive(Clone, Copy, Debug)]
-pub struct PassSituation {
+pub struct PassSituation<'a> {
     /// The CPU that pulls.
     pub this: CpuId,
     /// Its state.
@@ -30,8 +30,10 @@ pub struct PassSituation {
     pub idle_cpus: CpuMask,
     /// The CPUs that run a task of another class.
     pub others: CpuMask,
-    /// The clock.
-    pub now: Nanos,
+    /// The CPUs on which one waits.
+    pub others_wait: CpuMask,
+    /// `rq_clock_task` of each CPU when its queue is looked at.
+    pub clocks: &'a [Nanos],
     /// The tick count, if the trace shows it.
     pub jiffies: Option<u64>,
 }
@@ -83,11 +85,11 @@ impl Placement {
     }
 
     /// `sched_balance_rq`. `pids` has the pids of all tasks.
-    pub fn sched_balance_rq(&mut self, sched: &Sched, asked: &PassSituation, pids: &[i32]) -> Pass {
+    pub fn sched_balance_rq(&mut self, sched: &Sched, asked: &PassSituation<'_>, pids: &[i32]) -> Pass {
         self.core.jiffies_shown = asked.jiffies;
         let mut fair = Fair::clone(&sched.fair);
         if asked.idle == CpuIdle::Newly {
-            empty(&mut fair, asked.this, asked.now);
+            empty(&mut fair, asked.this, asked.clocks[asked.this.index()]);
         }
         let cpus: Vec<CpuId> = self.core.topology.all().iter().collect();
         for &cpu in &cpus {
@@ -99,17 +101,19 @@ impl Placement {
             }
         }
         let mut core = self.core.clone();
+        let now = core.show_clocks(asked.clocks);
         core.domains.state_mut(asked.this, asked.level).nr_balance_failed = asked.nr_balance_failed;
         for &cpu in &cpus {
             let rq = &mut core.rqs[cpu.index()];
             (rq.curr, rq.idle) = (fair.curr(cpu), asked.idle_cpus.has(cpu));
             (rq.nr_running, rq.by_class, rq.ttwu_pending) = (0, Default::default(), false);
             fair.with(&mut core).sync(cpu);
-            core.rqs[cpu.index()].nr_running += u32::from(asked.others.has(cpu));
+            core.rqs[cpu.index()].nr_running +=
+                u32::from(asked.others.has(cpu)) + u32::from(asked.others_wait.has(cpu));
             core.refresh_idle(cpu);
         }
         let left_out = self.core.domains.at(asked.this, asked.level).span.without(&asked.considered);
-        let mut env = Env::new(asked.this, asked.level, asked.idle, asked.now);
+        let mut env = Env::new(asked.this, asked.level, asked.idle, now);
         env.excluded = (!left_out.is_empty()).then_some(left_out);
         let mut moves = Moves::default();
         fair.with(&mut core).pull(&mut env, &mut moves);

@@ -12,8 +12,13 @@ impl Model {
     /// `update_rq_clock`, as a probe shows it. Before the first time nothing was charged by it.
     pub(super) fn read_clock(&mut self, cpu: CpuId, clock: Nanos) {
         let queue = &mut self.cpus[cpu.index()];
-        (queue.read_at, queue.read_anew) = (self.now, true);
-        if let (None, Some(curr)) = (queue.read.replace(clock), self.sched.curr(cpu)) {
+        let before = queue.read.replace(clock);
+        queue.read_anew = true;
+        // A probe that shows the same clock again shows that it was not updated meanwhile.
+        if before != Some(clock) {
+            queue.read_at = self.now;
+        }
+        if let (None, Some(curr)) = (before, self.sched.curr(cpu)) {
             self.sched.follow().restore().exec_start(curr, clock);
         }
     }
@@ -61,7 +66,12 @@ impl Model {
 
     /// The clock if it were read now: it has advanced as the trace's clock has.
     pub(super) fn clock_now(&self, cpu: CpuId) -> Nanos {
-        self.clock(cpu) + self.now.saturating_sub(self.cpus[cpu.index()].read_at)
+        let queue = &self.cpus[cpu.index()];
+        match (queue.read, self.sched.curr(cpu)) {
+            (Some(read), _) => read + self.now.saturating_sub(queue.read_at),
+            (None, Some(_)) => self.charged_until(cpu) + self.now.saturating_sub(queue.charged_at),
+            (None, None) => self.charged_until(cpu),
+        }
     }
 
     /// The clock at a wakeup without a run time, as where the wakee is not in the running task's group: only the levels above are

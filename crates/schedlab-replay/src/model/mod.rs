@@ -214,6 +214,11 @@ impl Model {
             Operation::Probe { ref probe, charged } => self.probe(probe, charged),
             Operation::Process { pid, ref shown } => self.process(pid, shown),
             Operation::TaskCacheWork { cpu, pid } => self.task_cache_work(cpu, pid),
+            Operation::CanMigrateTask { pid } => {
+                if let Some(task) = self.task(pid) {
+                    self.sched.follow().can_migrate_task(task);
+                }
+            }
             Operation::CpuAverages { cpu, averages, until: Some(until), .. } => {
                 self.sched.follow().restore().cpu_averages(cpu, averages, until);
             }

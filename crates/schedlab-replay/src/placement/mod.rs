@@ -222,6 +222,7 @@ impl Placements {
             kind: select.kind,
             idle: select.idle,
             others: select.others,
+            others_wait: select.others_wait,
             allowed,
             nr_idle_scan: state.filter(|_| !self.has_budget).map_or(size, |state| state.nr_idle_scan),
             has_idle_cores: state.map_or(self.kernel.has_idle_cores(select.prev), |state| state.has_idle_cores),
@@ -249,7 +250,8 @@ impl Placements {
         }
         self.flips.insert(pid);
         self.recent.insert(pid);
-        if let Some(jiffies) = state.flips_decayed {
+        // It is a tick count, which nothing can be compared with where no probe shows the present one.
+        if let (Some(jiffies), Some(_)) = (state.flips_decayed, select.jiffies) {
             self.kernel.set_flips_decayed(task, pid, jiffies);
             self.decays.insert(pid);
         }

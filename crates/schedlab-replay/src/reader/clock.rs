@@ -49,6 +49,15 @@ impl Reader {
         }
     }
 
+    /// The clock of this CPU's queue, if a record shows it.
+    pub(super) fn clock_shown_of(&self, cpu: CpuId, entry: &Entry) -> Option<Nanos> {
+        if let What::RqClock { cpu: of, clock } = entry.what {
+            return (of == cpu).then_some(clock);
+        }
+        let there = |pid| matches!(self.place(pid), Some(Place::Running(at) | Place::Queued(at)) if at == cpu);
+        clock_of(entry).filter(|(pid, _)| there(*pid)).map(|(_, clock)| clock)
+    }
+
     fn is_waking(&self, pid: Pid) -> bool {
         self.tasks.get(&pid).is_some_and(|task| task.waking)
     }

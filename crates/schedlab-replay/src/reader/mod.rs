@@ -12,6 +12,7 @@ mod code;
 mod delayed;
 mod first;
 mod flag;
+mod jiffies;
 mod pass;
 mod select;
 mod switch;
@@ -45,7 +46,9 @@ pub struct Kernel {
     pub has_autogroup: bool,
     /// Autogroups are on: every session is a group.
     pub uses_autogroup: bool,
-    /// The tick's period, if HRTICK is on: a second timer interrupt in one period may be the hrtick.
+    /// The tick's period.
+    pub tick: Nanos,
+    /// The same, if HRTICK is on: a second timer interrupt in one period may be the hrtick.
     pub tick_beside_hrtick: Option<Nanos>,
     /// `task_fork_fair` charges the parent (`update_curr`), as it does before 6.12. A charge that a fork follows is otherwise
     /// that of something else, such as a change of the nice value.
@@ -76,6 +79,8 @@ pub struct Reader {
     irq_depth: [Option<u8>; 2],
     /// The simulated task whose fork is the next record.
     starting: Option<Start>,
+    /// What the tick count would have been at time 0 of the trace's clock, as far as records show it.
+    jiffies_at_0: Option<u64>,
     /// Changes of nice values and classes that no record announced.
     unannounced: u64,
     now: Nanos,
@@ -171,6 +176,7 @@ impl Reader {
             yield_takes: None,
             irq_depth: [None; 2],
             starting: None,
+            jiffies_at_0: None,
             unannounced: 0,
             now: 0,
         }

@@ -8,7 +8,7 @@ use super::code::leaves;
 use super::task::Place;
 use super::Reader;
 use crate::operation::{Operation, Pass, Tasks};
-use crate::trace::{Entry, LookAhead, PassProbe, PassRecord, What, Window};
+use crate::trace::{Entry, LookAhead, PassProbe, PassRecord, TaskAverages, What, Window};
 
 impl Reader {
     pub(super) fn pass(&mut self, entry: &Entry, record: &PassRecord, ahead: &Window<'_>) {
@@ -16,6 +16,12 @@ impl Reader {
             PassRecord::Looks(probe) if !self.cpu(entry.cpu).balances => {
                 self.newidle_update(entry, probe, ahead);
                 self.begin_pass(entry, probe, ahead);
+            }
+            PassRecord::Considers { task: Some((pid, _)), averages, .. } => {
+                self.saw_jiffies(averages.map(|averages| averages.last_h_load_update), entry.time);
+                if self.cpu(entry.cpu).balances {
+                    self.push(Operation::CanMigrateTask { pid: *pid });
+                }
             }
             PassRecord::Ends => self.cpu(entry.cpu).balances = false,
             _ => {}
@@ -33,14 +39,22 @@ impl Reader {
             considered: probe.considered,
             idle_cpus: self.idle_cpus(),
             others: self.other_class_cpus(),
+            others_wait: self.other_class_waits(),
             found: false,
             src: None,
             moved: Tasks::default(),
             loads: false,
+            locked_at: entry.time,
+            src_clock: None,
             overlapped: false,
             jiffies: probe.jiffies,
             marks: probe.marks,
         };
+        // `schedule()` balances when it has dequeued the running task, of whatever class, and found no other.
+        if pass.idle == CpuIdle::Newly {
+            pass.others.clear(pass.this);
+            pass.others_wait.clear(pass.this);
+        }
         self.tell_per_cpu_kthreads(ahead);
         let mut ends = false;
         for next in ahead.look(LookAhead::Pass) {
@@ -51,7 +65,11 @@ impl Reader {
             match next.what {
                 What::Pass(PassRecord::Found(found)) => pass.found |= found,
                 What::Pass(PassRecord::Considers { src, task, loads, averages }) => {
-                    (pass.src, pass.loads) = (Some(src), loads);
+                    if pass.src.replace(src) != Some(src) {
+                        (pass.locked_at, pass.src_clock) = (next.time, None);
+                    }
+                    pass.loads = loads;
+                    pass.jiffies = pass.jiffies.or_else(|| jiffies_shown(&pass, averages.as_ref()));
                     if let Some((pid, allowed)) = task {
                         self.push(Operation::CpusAllowed { pid, allowed });
                     }
@@ -60,6 +78,9 @@ impl Reader {
                     }
                 }
                 What::Pass(PassRecord::MovedNone { src }) => pass.src = Some(src),
+                What::Probe(_) | What::Clock { .. } | What::RqClock { .. } if pass.src_clock.is_none() => {
+                    pass.src_clock = pass.src.and_then(|src| self.clock_shown_of(src, next));
+                }
                 What::Pass(PassRecord::Ends) => ends = true,
                 // A wakeup in an interrupt moves tasks that are not queued.
                 What::Event(Kind::Migrate { pid, orig_cpu, .. }) if pass.src == Some(orig_cpu) => pass.moved.add(pid),
@@ -98,6 +119,12 @@ impl Reader {
             .collect();
         self.operations.extend(threads);
     }
+}
+
+/// The tick count, where no probe reads it: a pass that has moved a task by its load has computed `h_load` of the queue in this jiffy.
+fn jiffies_shown(pass: &Pass, averages: Option<&TaskAverages>) -> Option<u64> {
+    let moved = pass.loads && pass.moved.iter().next().is_some();
+    averages.filter(|_| moved).map(|averages| averages.last_h_load_update)
 }
 
 /// Whether a record shows that a queue of these CPUs has other tasks, or another one runs.

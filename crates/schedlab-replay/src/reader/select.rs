@@ -15,6 +15,7 @@ const SEEN_WITHIN: Nanos = 30 * USEC;
 
 impl Reader {
     pub(super) fn select_task_rq(&mut self, entry: &Entry, probe: &SelectProbe, ahead: &Window<'_>) {
+        self.saw_jiffies(probe.state.and_then(|state| state.flips_decayed), entry.time);
         let own = || ahead.look(LookAhead::Selection).filter(|next| next.cpu == entry.cpu);
         let pid = match (probe.state, probe.kind) {
             (Some(state), _) => Some(state.pid),
@@ -41,12 +42,13 @@ impl Reader {
             kthread: per_cpu_kthread(ahead.name(entry.pid)) == Some(entry.cpu),
             in_task: entry.in_task(),
             chosen,
-            jiffies: probe.jiffies,
+            jiffies: probe.jiffies.or_else(|| self.jiffies(entry.time)),
             state: probe.state,
             affinity_set: task.affinity_set,
             idle: self.idle_cpus(),
             changing: self.changing_cpus(entry, until, ahead),
             others: self.other_class_cpus(),
+            others_wait: self.other_class_waits(),
         };
         if probe.marks.iter().flatten().any(Option::is_some) {
             self.push(Operation::GroupMarks { cpu: probe.prev, marks: probe.marks });
@@ -87,6 +89,15 @@ impl Reader {
     /// The CPUs that run a task of another class.
     pub(super) fn other_class_cpus(&self) -> CpuMask {
         self.cpus_where(|reader, cpu| !matches!(reader.current(cpu), None | Some(0)) && !reader.current_is_fair(cpu))
+    }
+
+    /// The CPUs on which a task of another class waits, as the stopper does between its wakeup and its switch.
+    pub(super) fn other_class_waits(&self) -> CpuMask {
+        let waits = |task: &Task| match task.place {
+            Place::Queued(cpu) if !task.is_fair() => Some(cpu),
+            _ => None,
+        };
+        self.tasks.values().filter_map(waits).collect()
     }
 
     /// CPUs whose idle state changes around a selection: the records that show it are not ordered with what the selection read.

@@ -342,3 +342,65 @@ fn newidle_balancing_updates_loads_where_no_probe_shows_it() {
         check("7.2.13", &lines, &wanted);
     }
 }
+
+/// The clock of the queue that a pass locks is read in it, the stopper waits beside a fair task, and `schedule()` has dequeued what it leaves.
+#[test]
+fn a_pass_has_the_clock_of_its_source_and_the_tasks_of_other_classes() {
+    let stopper = "a-1 [000] dN.2. 0.000100: sched_wakeup: comm=migration/0 pid=16 prio=0 target_cpu=000\n";
+    let begins = |cpu: u32, idle: u32| {
+        format!("d-4 [00{cpu}] ..s1. 0.000300: bg: (sched_balance_find_src_group+0x0/0x580) cpu={cpu} idle={idle} pct=117 nf=0 am=0x3 w=2 j=9\n")
+    };
+    let considers =
+        "d-4 [001] d.s2. 0.000310: cm: (can_migrate_task+0x0/0x5c0) src=0 mt=2 im=1 p=1 nc=2 am=0x3\n".to_owned();
+    let charges = "
+        d-4 [001] d.s2. 0.000320: sched_stat_runtime: comm=a pid=1 runtime=5000 [ns]
+        d-4 [001] d.s3. 0.000321: rt: (__probestub_sched_stat_runtime+0x4/0x10) p=1 v=5 d=6 l=0 on=1 sd=0 s=7 z=5 a=0 w=0 n=2 c=777000
+    ";
+    let ends = |cpu: u32| {
+        format!("d-4 [00{cpu}] ..s1. 0.000340: lbr: (sched_balance_domains+0x24e/0x340 <- sched_balance_rq) n=0\n")
+    };
+    let pass = |lines: &[&str]| {
+        let found = read("6.12.107", lines).into_iter().find_map(|operation| match operation {
+            Operation::SchedBalanceRq(pass) => Some(pass),
+            _ => None,
+        });
+        found.unwrap()
+    };
+    let (busy, shown) = (begins(1, 0), [&considers, charges].concat());
+    let of_shown = pass(&[&busy, &shown, &ends(1)]);
+    assert_eq!((of_shown.src_clock, of_shown.locked_at), (Some(777_000), 310_000));
+    let not_shown = pass(&[stopper, &busy, &considers, &ends(1)]);
+    assert_eq!((not_shown.src_clock, not_shown.locked_at), (None, 310_000));
+    let waits = |pass: &crate::operation::Pass| (pass.others.to_list(), pass.others_wait.to_list());
+    assert_eq!(waits(&of_shown), (String::new(), String::new()));
+    assert_eq!(waits(&not_shown), (String::new(), "0".to_owned()));
+    let runs = "
+        a-1 [000] d..2. 0.000110: sched_switch: prev_comm=a prev_pid=1 prev_prio=120 prev_state=R+ ==> next_comm=migration/0 next_pid=16 next_prio=0
+    ";
+    let by_stopper = |idle| waits(&pass(&[stopper, runs, &begins(0, idle), &ends(0)])).0;
+    assert_eq!((by_stopper(0), by_stopper(2)), ("0".to_owned(), String::new()));
+}
+
+/// Where no probe reads the tick count, what was furthest ahead of others was the present one.
+#[test]
+fn the_tick_count_follows_from_others_that_records_show() {
+    let select = |time: &str, decayed: u64, shown: &str| {
+        format!("a-1 [000] d..1. {time}: st: (select_task_rq_fair+0x4/0x17f0) prev=0 fl=0x8 {shown}p=1 nc=2 am=0x3 wf=0 wt={decayed} ru=0 el=1 et=0 ql=0 qt=0 sc=2 ic=0
+        a-1 [000] d..1. {time}: str: (try_to_wake_up+0x257/0x2f0 <- select_task_rq_fair) to=0\n")
+    };
+    // HZ is 250.
+    let lines = [
+        select("0.010000", 5000, ""),
+        select("0.020000", 5001, ""),
+        select("0.030000", 5009, ""),
+        select("0.040000", 0, "j=7 "),
+    ];
+    let counts: Vec<_> = read("5.15.148", &lines.each_ref().map(String::as_str))
+        .into_iter()
+        .filter_map(|operation| match operation {
+            Operation::SelectTaskRq(select) => Some(select.jiffies),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(counts, [Some(5000), Some(5003), Some(5009), Some(7)]);
+}

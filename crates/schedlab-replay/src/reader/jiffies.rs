@@ -1,0 +1,22 @@
+//! The tick count, where no probe reads it.
+//!
+//! `jiffies` advances with the time. Other probes show tick counts that are past or present: when a task's flips were halved last
+//! (`wakee_flip_decay_ts`), when the part of a queue in its CPU's load was computed (`last_h_load_update`). What is furthest ahead of
+//! them is the present count, or a little less.
+
+use schedlab_model::Nanos;
+
+use super::Reader;
+
+impl Reader {
+    /// A record of this time shows a tick count that the kernel has reached.
+    pub(super) fn saw_jiffies(&mut self, shown: Option<u64>, time: Nanos) {
+        let at_0 = shown.map(|shown| shown.saturating_sub(time / self.kernel.tick));
+        self.jiffies_at_0 = self.jiffies_at_0.max(at_0);
+    }
+
+    /// The tick count at this time, as far as records have shown one.
+    pub(super) fn jiffies(&self, time: Nanos) -> Option<u64> {
+        self.jiffies_at_0.map(|at_0| at_0.saturating_add(time / self.kernel.tick))
+    }
+}
