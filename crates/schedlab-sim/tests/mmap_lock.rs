@@ -3,6 +3,8 @@
 
 mod support;
 
+use std::sync::Arc;
+
 use schedlab_model::{Nanos, MSEC, USEC};
 use schedlab_spec::RunSpec;
 use schedlab_trace::{Event, Kind};
@@ -125,4 +127,11 @@ fn a_single_thread_never_waits_for_its_own_lock() {
             [true, false].map(|on| record(&two(version, false, on, UNMAP, &[MMAP, FAULT_4K], UNMAP)).1.events);
         assert_eq!(on, off, "{version}");
     }
+}
+
+#[test]
+fn pages_without_cost_end_a_munmap_at_once() {
+    let mut spec = two("6.12.0", true, true, Op::Run(Amount::Fixed(USEC)), &[], UNMAP);
+    Arc::make_mut(&mut spec.machine).costs.unmap_page = Dist::Constant(0);
+    assert_eq!(time_of_second(&spec), WRITE);
 }

@@ -245,8 +245,8 @@ fn other_effect<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
     if spins_for_mmap_lock(x) {
         return spin_for_mmap_lock(x, op);
     }
-    if rarely(x.kernel.mmap.is_some()) && unmaps_pages_next(x, op) {
-        return begins_pages(x, op);
+    if rarely(x.kernel.mmap.is_some()) && unmaps_pages_next(x, op) && begins_pages(x, op) {
+        return true;
     }
     if rarely(x.machine.shoots_down) && flushes(x, op) {
         return true;
@@ -296,7 +296,7 @@ fn unmaps_pages_next<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
     matches!(op, Op::Memory { work: MemoryWork::Unmap, .. }) && std::mem::take(&mut x.position().phase) == 1
 }
 
-/// The rest of that munmap, in which it holds the lock for reading.
+/// The rest of that munmap, in which it holds the lock for reading. False: it takes no time and is over at once.
 fn begins_pages<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
     let Op::Memory { kib, .. } = op else { return false };
     downgrade_mmap_lock(x);
