@@ -5,22 +5,8 @@ mod support;
 
 use schedlab_model::{Nanos, MSEC};
 use schedlab_spec::{Frequency, RunSpec};
-use schedlab_trace::{Event, Kind};
-use schedlab_workload::{Amount, Better, MetricDecl, MetricKind, Op, Unit, Workload};
-use support::{flat, kernel, record, spec, tasks};
-
-fn metric() -> MetricDecl {
-    MetricDecl {
-        name: "time".into(),
-        help: String::new(),
-        unit: Unit::Microseconds,
-        better: Better::Lower,
-        kind: MetricKind::Samples,
-        default_stats: Vec::new(),
-        divide: 1,
-        queueing: false,
-    }
-}
+use schedlab_workload::{Amount, Op, Workload};
+use support::{flat, kernel, record, sampled_time, spec, tasks};
 
 /// After 320 ms nearly asleep each of `busy` CPUs does so much work, and its time is a sample.
 fn bursts(busy: u32, work: Nanos, rt: bool) -> Workload {
@@ -40,7 +26,7 @@ fn bursts(busy: u32, work: Nanos, rt: bool) -> Workload {
     if rt {
         workload.tasks.iter_mut().for_each(|task| task.policy = schedlab_workload::Policy::Fifo(5));
     }
-    Workload { metrics: vec![metric()], ..workload }
+    Workload { metrics: vec![sampled_time("time")], ..workload }
 }
 
 fn machine(workload: Workload, turbo: &[(u32, u32)], schedutil: bool) -> RunSpec {
@@ -55,11 +41,7 @@ fn machine(workload: Workload, turbo: &[(u32, u32)], schedutil: bool) -> RunSpec
 fn times(spec: &RunSpec) -> Vec<Nanos> {
     let (outcome, record) = record(spec);
     outcome.unwrap();
-    let value = |event: &Event| match event.kind {
-        Kind::Sample { value, .. } => Some(value),
-        _ => None,
-    };
-    record.events.iter().filter_map(value).collect()
+    record.samples()
 }
 
 #[test]

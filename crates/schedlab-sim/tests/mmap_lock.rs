@@ -7,9 +7,8 @@ use std::sync::Arc;
 
 use schedlab_model::{Nanos, MSEC, USEC};
 use schedlab_spec::RunSpec;
-use schedlab_trace::{Event, Kind};
-use schedlab_workload::{Amount, Better, Dist, MemoryWork, MetricDecl, MetricKind, Op, TaskKind, Unit};
-use support::{flat, kernel, record, spec, tasks};
+use schedlab_workload::{Amount, Dist, MemoryWork, Op, TaskKind};
+use support::{flat, kernel, record, sampled_time, spec, tasks};
 
 /// Time for which mmap, munmap and fork hold the lock for writing.
 const WRITE: Nanos = 100 * USEC;
@@ -25,19 +24,6 @@ const FILE_FAULT: Op = Op::Memory { work: MemoryWork::Map, kib: 4 };
 const FAULT_4K: Op = Op::Memory { work: MemoryWork::Zero, kib: 4 };
 const FORK: Op = Op::Fork { program: 2, kind: TaskKind::Process, into: 2 };
 const CLONE: Op = Op::Fork { program: 2, kind: TaskKind::Thread, into: 2 };
-
-fn metric() -> MetricDecl {
-    MetricDecl {
-        name: "second".into(),
-        help: String::new(),
-        unit: Unit::Microseconds,
-        better: Better::Lower,
-        kind: MetricKind::Samples,
-        default_stats: Vec::new(),
-        divide: 1,
-        queueing: false,
-    }
-}
 
 /// After 1 ms the first thread does `first`, and a little later the second one does `second`, whose time is a sample; `before` is
 /// what the second one does at the beginning.
@@ -70,7 +56,7 @@ fn two(version: &str, same_process: bool, on: bool, first: Op, before: &[Op], se
     for (task, process) in workload.tasks.iter_mut().zip([0, u32::from(!same_process), 2]) {
         task.process = process;
     }
-    workload.metrics = vec![metric()];
+    workload.metrics = vec![sampled_time("second")];
     let mut machine = flat(4, 0);
     machine.costs.mmap = Dist::Constant(WRITE);
     machine.costs.munmap = Dist::Constant(WRITE);
@@ -88,11 +74,7 @@ fn two(version: &str, same_process: bool, on: bool, first: Op, before: &[Op], se
 fn time_of_second(spec: &RunSpec) -> Nanos {
     let (outcome, record) = record(spec);
     outcome.unwrap();
-    let value = |event: &Event| match event.kind {
-        Kind::Sample { value, .. } => Some(value),
-        _ => None,
-    };
-    record.events.iter().find_map(value).unwrap()
+    record.samples()[0]
 }
 
 #[test]

@@ -7,23 +7,8 @@ mod support;
 use schedlab_model::{Nanos, MSEC, USEC};
 use schedlab_spec::RunSpec;
 use schedlab_trace::Kind;
-use schedlab_workload::{
-    Amount, Better, MetricDecl, MetricKind, ObjectSpec, Op, Section, SectionContext, SpinLockSpec, Unit, Workload,
-};
-use support::{flat, kernel, record, spec, tasks, Record};
-
-fn spin_metric() -> MetricDecl {
-    MetricDecl {
-        name: "lock.spin".into(),
-        help: String::new(),
-        unit: Unit::Microseconds,
-        better: Better::Lower,
-        kind: MetricKind::Samples,
-        default_stats: Vec::new(),
-        divide: 1,
-        queueing: false,
-    }
-}
+use schedlab_workload::{Amount, ObjectSpec, Op, Section, SectionContext, SpinLockSpec, Workload};
+use support::{flat, kernel, record, sampled_time, spec, tasks, Record};
 
 fn lock() -> Op {
     Op::SpinLock { object: 0, metric: 0 }
@@ -35,7 +20,7 @@ fn run(ns: Nanos) -> Op {
 
 fn with_lock(mut workload: Workload, spin: Nanos, sleep: Nanos) -> Workload {
     workload.objects = vec![ObjectSpec::SpinLock(SpinLockSpec { spin, sleep, ..SpinLockSpec::default() })];
-    workload.metrics = vec![spin_metric()];
+    workload.metrics = vec![sampled_time("lock.spin")];
     workload
 }
 
@@ -150,7 +135,7 @@ fn kernel_section(ns: Nanos) -> Vec<Op> {
 }
 
 fn with_kernel_lock(workload: Workload) -> Workload {
-    Workload { objects: vec![ObjectSpec::KernelLock], metrics: vec![spin_metric()], ..workload }
+    Workload { objects: vec![ObjectSpec::KernelLock], metrics: vec![sampled_time("lock.spin")], ..workload }
 }
 
 /// Three tasks try to take the lock one after the other. They get it in that order; on rt those that wait sleep.

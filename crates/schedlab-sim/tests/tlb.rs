@@ -6,10 +6,8 @@ mod support;
 use schedlab_model::{Nanos, MSEC};
 use schedlab_spec::RunSpec;
 use schedlab_trace::Kind;
-use schedlab_workload::{
-    Amount, Better, Dist, MemoryWork, MetricDecl, MetricKind, Op, Section, SectionContext, Unit, Workload,
-};
-use support::{flat, kernel, record, spec, tasks, Record};
+use schedlab_workload::{Amount, Dist, MemoryWork, Op, Section, SectionContext, Workload};
+use support::{flat, kernel, record, sampled_time, spec, tasks};
 
 const IPI: Nanos = 1_000;
 const IRQ: Nanos = 400;
@@ -24,19 +22,6 @@ fn shoots_down(cpus: u32, workload: Workload) -> RunSpec {
     let mut spec = spec(machine, kernel("6.12.0", cpus as usize, 250), vec![workload]);
     spec.duration = 10 * MSEC;
     spec
-}
-
-fn munmap_metric() -> MetricDecl {
-    MetricDecl {
-        name: "munmap".into(),
-        help: String::new(),
-        unit: Unit::Microseconds,
-        better: Better::Lower,
-        kind: MetricKind::Samples,
-        default_stats: Vec::new(),
-        divide: 1,
-        queueing: false,
-    }
 }
 
 /// After 1 ms one munmap, whose time is a sample.
@@ -59,15 +44,7 @@ fn processes(list: Vec<(u32, Vec<Op>)>) -> Workload {
     for (task, (process, _)) in workload.tasks.iter_mut().zip(&list) {
         task.process = *process;
     }
-    Workload { metrics: vec![munmap_metric()], ..workload }
-}
-
-fn samples(record: &Record) -> Vec<u64> {
-    let value = |e: &schedlab_trace::Event| match e.kind {
-        Kind::Sample { value, .. } => Some(value),
-        _ => None,
-    };
-    record.events.iter().filter_map(value).collect()
+    Workload { metrics: vec![sampled_time("munmap")], ..workload }
 }
 
 fn computes() -> Vec<Op> {
@@ -104,7 +81,7 @@ fn a_munmap_waits_for_the_cpus_that_run_its_process() {
         let tasks = std::iter::once((0, unmaps())).chain(others).collect();
         let (outcome, record) = record(&shoots_down(cpus, processes(tasks)));
         outcome.unwrap();
-        assert_eq!(samples(&record), [wait], "{name}");
+        assert_eq!(record.samples(), [wait], "{name}");
     }
 }
 
@@ -124,8 +101,8 @@ fn two_senders_do_not_wait_for_each_other_for_ever() {
     let workload = processes(vec![(0, unmaps()), (0, unmaps())]);
     let (outcome, record) = record(&shoots_down(2, workload));
     outcome.unwrap();
-    assert_eq!(samples(&record).len(), 2);
-    assert!(samples(&record).iter().all(|wait| *wait <= 2 * (IPI + IRQ + FLUSH)), "{:?}", samples(&record));
+    assert_eq!(record.samples().len(), 2);
+    assert!(record.samples().iter().all(|wait| *wait <= 2 * (IPI + IRQ + FLUSH)), "{:?}", record.samples());
 }
 
 /// Machines that flush in hardware state no cost: no CPU is interrupted.
@@ -136,5 +113,5 @@ fn without_a_cost_there_are_no_shootdowns() {
     machine.costs.tlb_flush = Dist::Constant(0);
     spec.machine = std::sync::Arc::new(machine);
     let (outcome, record) = record(&spec);
-    assert_eq!((samples(&record), outcome.unwrap().cpus[1].busy), (vec![0], 5 * MSEC));
+    assert_eq!((record.samples(), outcome.unwrap().cpus[1].busy), (vec![0], 5 * MSEC));
 }

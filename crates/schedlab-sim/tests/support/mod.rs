@@ -11,7 +11,7 @@ use schedlab_policy::{KernelConfig, Version};
 use schedlab_sim::{Outcome, SimError};
 use schedlab_spec::{Costs, IdleState, Machine, Memory, Physics, RunSpec};
 use schedlab_trace::{Event, Kind, Sink};
-use schedlab_workload::{Dist, Op, Program, TaskSpec, Workload};
+use schedlab_workload::{Better, Dist, MetricDecl, MetricKind, Op, Program, TaskSpec, Unit, Workload};
 
 /// A machine on which everything costs `cost` ns.
 pub fn machine(topology: Topology, cost: Nanos) -> Machine {
@@ -148,6 +148,20 @@ pub fn tasks(list: Vec<(&str, i8, Option<u32>, Vec<Op>)>) -> Workload {
     workload
 }
 
+/// A metric of samples of a time, in us.
+pub fn sampled_time(name: &str) -> MetricDecl {
+    MetricDecl {
+        name: name.into(),
+        help: String::new(),
+        unit: Unit::Microseconds,
+        better: Better::Lower,
+        kind: MetricKind::Samples,
+        default_stats: Vec::new(),
+        divide: 1,
+        queueing: false,
+    }
+}
+
 pub fn spec(machine: Machine, kernel: KernelConfig, workloads: Vec<Workload>) -> RunSpec {
     RunSpec {
         machine: Arc::new(machine),
@@ -185,6 +199,15 @@ impl Sink for Record {
 impl Record {
     pub fn name(&self, pid: i32) -> &str {
         self.names.iter().find(|(known, _)| *known == pid).map_or("idle", |(_, name)| name)
+    }
+
+    /// The values of all samples, in order.
+    pub fn samples(&self) -> Vec<u64> {
+        let value = |event: &Event| match event.kind {
+            Kind::Sample { value, .. } => Some(value),
+            _ => None,
+        };
+        self.events.iter().filter_map(value).collect()
     }
 
     /// `NAME@ms` for every switch to a task on the CPU, in order.
