@@ -335,7 +335,7 @@ fn cfs_yield_skips_unless_too_unfair() {
 
 /// `__sched_setscheduler` dequeued with DEQUEUE_MOVE before 5.14, and the queue's minimum moved on to the others.
 #[test]
-fn a_new_policy_takes_the_lead_of_a_running_task_in_old_kernels() {
+fn a_running_task_whose_policy_changes_loses_its_lead_up_to_5_7() {
     let rows = [("5.2", true), ("5.7", true), ("5.10", false), ("5.13", false), ("5.15", false), ("6.3", false)];
     for (version, moves) in rows {
         for whole in [false, true] {

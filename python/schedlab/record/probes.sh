@@ -86,7 +86,7 @@ if ! known "p->se.vruntime:u64"; then
 	# From the type information in the kernel's image: a probe on each line, and its filter.
 	while IFS='	' read -r probe filter; do
 		name=${probe%% *}
-		# Up to 5.7 the flags for EXEC and FORK are the bits 4 and 8.
+		# Up to 5.7 the flags for EXEC and FORK are 0x4 and 0x8 (SD_BALANCE_EXEC, SD_BALANCE_FORK).
 		case $name$(uname -r) in */qa5.[0-7].*) filter='fl & 12' ;; esac
 		define "$probe" && [ "$filter" ] && echo "$filter" >"events/e/${name#*/}/filter"
 	done </schedlab/by-offset

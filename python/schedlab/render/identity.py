@@ -131,7 +131,8 @@ def departure(r: Report) -> str:
         d = r["disagreements"][0]
         numbers = ", ".join(f"{name} {value}" for name, value in d["compared"])
         feature = f" [{d['feature']}]" if d["feature"] else ""
-        said = f"the kernel said {d['kernel']}, the row {d['model']} by the rule: {d['rule']}{feature} ({numbers})"
+        rule = f" by the rule: {d['rule']}{feature} ({numbers})" if d["rule"] else ""
+        said = f"the kernel said {d['kernel']}, the row {d['model']}{rule}"
         return f"row {r['row']}: first other decision at {d['time_ns'] / 1e9:.6f} s, {d['kind']}: {said}"
     if r["state"]["first"]:
         s = r["state"]["first"][0]

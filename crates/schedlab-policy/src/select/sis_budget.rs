@@ -15,8 +15,8 @@ use crate::sched::Core;
 pub const LEAST_OF_SIS_PROP: u32 = 3;
 
 impl Core {
-    /// Idle times and a cost of the search by which SIS_PROP lets a search from `this` test that many CPUs, for a selection whose situation is
-    /// stated.
+    /// Sets idle times and a search cost for which SIS_PROP lets a search from `this` test `budget` CPUs, for a selection in
+    /// a stated situation.
     pub(crate) fn set_sis_prop_budget(&mut self, this: CpuId, budget: u32, now: Nanos) {
         let (nr, jiffies) = (u64::from(budget) + 1, self.jiffies(now));
         let rq = &mut self.rqs[this.index()];
@@ -64,7 +64,8 @@ impl FairClass<'_> {
         let width = self.core.idle.llc(self.core.idle.llc_of(target)).cpus.len() as u64;
         let cost = self.core.idle.llc(self.core.idle.llc_of(this)).avg_scan_cost + 1;
         let span = width * idle;
-        let nr = if span > 4 * cost { span / cost } else { 4 };
+        let least = u64::from(LEAST_OF_SIS_PROP) + 1;
+        let nr = if span > least * cost { span / cost } else { least };
         u32::try_from(nr - 1).unwrap_or(u32::MAX)
     }
 

@@ -283,8 +283,8 @@ rules! {
     move_reschedules: bool = false,
         from "5.6" by "2a4b03ffc69f" => true;
 
-    /// A new policy moves a queued task out of its queue and back (DEQUEUE_MOVE), so that the queue's minimum follows the others meanwhile: the
-    /// priority that the task is given first differs from its own.
+    /// A new policy dequeues and enqueues a queued task with DEQUEUE_MOVE, so its vruntime is made relative to a min_vruntime
+    /// that has advanced to the waiting tasks: a running task loses its lead.
     CFS "new policy: moves the task" in "__sched_setscheduler"
     setscheduler_moves: bool = true,
         from "5.14" by "f558c2b834ec" => false,

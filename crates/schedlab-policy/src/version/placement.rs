@@ -284,8 +284,8 @@ rules! {
         seen "5.10.262" by "3af7524b1419" => DetachLimit::Grows,
         from "6.1.103" by "3af7524b1419" => DetachLimit::Grows;
 
-    /// Every preemption model is built with CONFIG_PREEMPTION (PREEMPT_DYNAMIC), under which a newidle pass moves one task at most. Kernels
-    /// of before have it only if they are built for full preemption.
+    /// From 5.16 on the kernel is assumed to be built with PREEMPT_DYNAMIC, which sets CONFIG_PREEMPTION under every model: a
+    /// newidle pass moves one task at most. Older kernels have CONFIG_PREEMPTION only if built for full preemption.
     BOTH "balance: newidle moves one task" in "detach_tasks"
     preempt_dynamic: bool = false,
         from "5.16" by "c597bfddc9e9" => true;

@@ -22,7 +22,8 @@ pub(super) static VERSIONS: &[Version] = &[
     debian("5.10", "5.10.262", "CFS of Debian 5.10.262: ALT_PERIOD, knobs in /proc"),
     Version {
         rules: Rules {
-            // Read in 5.11.0 and 5.14.2, between which it lies: these three came with 5.14 and are taken from there, whose recordings the row is held against.
+            // Read in 5.11.0 and 5.14.2. These three came with 5.14. The row takes them because it is compared with
+            // recordings of 5.14.2.
             pick_clears_buddies: false,
             setscheduler_moves: false,
             pelt: Signals { util_est: Signals::at(Release::new("5.13")).util_est, ..Signals::at(Release::new("5.14")) },

@@ -214,11 +214,7 @@ impl Model {
             Operation::Probe { ref probe, charged } => self.probe(probe, charged),
             Operation::Process { pid, ref shown } => self.process(pid, shown),
             Operation::TaskCacheWork { cpu, pid } => self.task_cache_work(cpu, pid),
-            Operation::CanMigrateTask { pid } => {
-                if let Some(task) = self.task(pid) {
-                    self.sched.follow().can_migrate_task(task);
-                }
-            }
+            Operation::CanMigrateTask { pid } => self.can_migrate_task(pid),
             Operation::CpuAverages { cpu, averages, until: Some(until), .. } => {
                 self.sched.follow().restore().cpu_averages(cpu, averages, until);
             }
@@ -236,6 +232,12 @@ impl Model {
             | Operation::GroupMarks { .. }
             | Operation::TaskAverages { .. } => {}
             Operation::Lost => self.lose(),
+        }
+    }
+
+    fn can_migrate_task(&mut self, pid: Pid) {
+        if let Some(task) = self.task(pid) {
+            self.sched.follow().can_migrate_task(task);
         }
     }
 

@@ -58,9 +58,12 @@ impl Model {
         }
     }
 
-    /// The slice of a task that is about to be placed. One that was forked before all CPUs were online has that of fewer CPUs; with one CPU,
-    /// so has every task that was forked before it, whose pid is lower.
+    /// The slice of a task that is about to be placed, where slices are set by the fork. A task that was forked before all
+    /// CPUs were online has that of fewer CPUs; if there was one CPU, so has every task with a lower pid, forked before it.
     pub(crate) fn take_slice(&mut self, id: TaskId, slice: Option<Nanos>) {
+        if !self.slices_are_set_by_fork() {
+            return;
+        }
         let Some(slice) = slice.filter(|slice| *slice != self.fair().view().task_state(id).slice) else { return };
         self.set_slice(id, slice);
         if slice == self.base_slice(1) {
@@ -79,10 +82,13 @@ impl Model {
 
     /// A task that was forked with so many CPUs online, where slices are set by the fork.
     pub(super) fn forked_with(&mut self, pid: Pid, cpus: usize) {
-        let by_fork = self.fair().config.rules.slice == SliceSource::LatencyNice;
-        if let Some(id) = self.task(pid).filter(|_| by_fork) {
+        if let Some(id) = self.task(pid).filter(|_| self.slices_are_set_by_fork()) {
             self.set_slice(id, self.base_slice(cpus));
         }
+    }
+
+    fn slices_are_set_by_fork(&self) -> bool {
+        self.fair().config.rules.slice == SliceSource::LatencyNice
     }
 
     fn base_slice(&self, cpus: usize) -> Nanos {

@@ -101,7 +101,8 @@ impl Placements {
         (0..1 << changing.len()).map(with).collect()
     }
 
-    /// Under SIS_PROP the limit follows from the idle times of the waker's CPU and the time that searches took, which no record shows.
+    /// Under SIS_PROP the limit follows from the idle times of the waker's CPU and the time that searches took, which no
+    /// record shows.
     fn limits(&self, select: &Select) -> Vec<u32> {
         let size = self.kernel.topology().llc(select.prev).count() as u32;
         match select.state {

@@ -30,31 +30,7 @@ impl Reader {
 
     fn begin_pass(&mut self, entry: &Entry, probe: &PassProbe, ahead: &Window<'_>) {
         self.cpu(entry.cpu).balances = true;
-        let mut pass = Pass {
-            this: probe.cpu,
-            idle: probe.idle,
-            imbalance_pct: probe.imbalance_pct,
-            weight: probe.weight,
-            failed: probe.failed,
-            considered: probe.considered,
-            idle_cpus: self.idle_cpus(),
-            others: self.other_class_cpus(),
-            others_wait: self.other_class_waits(),
-            found: false,
-            src: None,
-            moved: Tasks::default(),
-            loads: false,
-            locked_at: entry.time,
-            src_clock: None,
-            overlapped: false,
-            jiffies: probe.jiffies,
-            marks: probe.marks,
-        };
-        // `schedule()` balances when it has dequeued the running task, of whatever class, and found no other.
-        if pass.idle == CpuIdle::Newly {
-            pass.others.clear(pass.this);
-            pass.others_wait.clear(pass.this);
-        }
+        let mut pass = self.new_pass(entry, probe);
         self.tell_per_cpu_kthreads(ahead);
         let mut ends = false;
         for next in ahead.look(LookAhead::Pass) {
@@ -92,6 +68,35 @@ impl Reader {
         }
     }
 
+    fn new_pass(&self, entry: &Entry, probe: &PassProbe) -> Pass {
+        let mut pass = Pass {
+            this: probe.cpu,
+            idle: probe.idle,
+            imbalance_pct: probe.imbalance_pct,
+            weight: probe.weight,
+            failed: probe.failed,
+            considered: probe.considered,
+            idle_cpus: self.idle_cpus(),
+            others: self.other_class_cpus(),
+            others_wait: self.other_class_waits(),
+            found: false,
+            src: None,
+            moved: Tasks::default(),
+            loads: false,
+            locked_at: entry.time,
+            src_clock: None,
+            overlapped: false,
+            jiffies: probe.jiffies,
+            marks: probe.marks,
+        };
+        // `schedule()` balances when it has dequeued the running task, of whatever class, and found no other.
+        if pass.idle == CpuIdle::Newly {
+            pass.others.clear(pass.this);
+            pass.others_wait.clear(pass.this);
+        }
+        pass
+    }
+
     /// From 7.2 on `sched_balance_newidle` updates the loads of its CPU without calling what is probed, by the clock of the
     /// dequeue before, since it keeps the queue's lock.
     fn newidle_update(&mut self, entry: &Entry, probe: &PassProbe, ahead: &Window<'_>) {
@@ -121,7 +126,8 @@ impl Reader {
     }
 }
 
-/// The tick count, where no probe reads it: a pass that has moved a task by its load has computed `h_load` of the queue in this jiffy.
+/// The tick count, where no probe reads it: a pass that has moved a task by its load has computed `h_load` of the queue in
+/// this jiffy.
 fn jiffies_shown(pass: &Pass, averages: Option<&TaskAverages>) -> Option<u64> {
     let moved = pass.loads && pass.moved.iter().next().is_some();
     averages.filter(|_| moved).map(|averages| averages.last_h_load_update)

@@ -6,6 +6,7 @@ use schedlab_policy::CpuIdle;
 use schedlab_trace::Fields;
 
 use super::bounds;
+use super::select::SelectFlags;
 
 /// One record of a pass.
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +59,7 @@ pub type Marks = [Option<bool>; 2];
 pub type MarksAbove = [Marks; 3];
 
 impl PassRecord {
-    pub(super) fn of(name: &str, fields: Fields<'_>) -> Option<PassRecord> {
+    pub(super) fn of(name: &str, fields: Fields<'_>, selects: SelectFlags) -> Option<PassRecord> {
         Some(match name {
             "bg" => PassRecord::Looks(PassProbe {
                 cpu: CpuId(fields.number("cpu")?),
@@ -74,7 +75,8 @@ impl PassRecord {
             "cm" => {
                 let (src, task) = (CpuId(fields.number("src")?), fields.number("p").zip(mask(fields)));
                 // Up to 5.4 there is no migration type: what is moved is load.
-                let (loads, averages) = (fields.number::<u32>("mt").unwrap_or(0) == 0, task_averages(fields));
+                let migration_type = fields.number::<u32>("mt").or(selects.are_of_before_5_8().then_some(0))?;
+                let (loads, averages) = (migration_type == 0, task_averages(fields));
                 PassRecord::Considers { src, task, loads, averages }
             }
             "na" => PassRecord::MovedNone { src: CpuId(fields.number("src")?) },

@@ -7,7 +7,7 @@ use super::wheel::{Wheel, NIL};
 
 /// The events of the sources `0..sources`, each with at most one pending.
 ///
-/// One event may stand in front of the timer wheel: the latest one set, as long as it is earlier than what stood there. A
+/// One event may stand in front of the timer wheel: the event set last, if it is earlier than the one in front. A
 /// running task sets the end of its next segment and is usually the next to be handled, so where few events are pending
 /// most of them never enter the wheel.
 #[derive(Clone)]
@@ -125,8 +125,8 @@ mod tests {
     use schedlab_model::Ties;
     use std::collections::BTreeMap;
 
-    /// What happens to a queue: the event of a source is set, early or late (`time << far`) and after the one taken last or at any
-    /// time, or cancelled, or the first one is taken.
+    /// What happens to a queue: the event of a source is set, early or late (`time << far`, the end of time if `far` is 64)
+    /// and after the one taken last or at any time, or cancelled, or the first one is taken.
     #[derive(Clone, Copy, Debug)]
     enum Step {
         Set { source: u32, time: u64, far: u32, from_now: bool, rank: u16, phase: usize },
@@ -135,7 +135,7 @@ mod tests {
     }
 
     fn steps() -> impl Strategy<Value = Vec<Step>> {
-        let far = prop::sample::select(vec![0, 0, 0, 12, 20, 28, 40, 50]);
+        let far = prop::sample::select(vec![0, 0, 0, 12, 20, 28, 40, 50, 64]);
         let set = (0u32..12, 0u64..12, far, any::<bool>(), 0u16..3, 0usize..3).prop_map(
             |(source, time, far, from_now, rank, phase)| Step::Set { source, time, far, from_now, rank, phase },
         );
@@ -145,9 +145,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn agrees_with_a_sorted_map(steps in steps()) {
+        fn agrees_with_a_sorted_map(steps in steps(), sources in prop::sample::select(vec![12, 4_096, 1 << 17])) {
             let phases = [Phase::Control, Phase::Tick, Phase::Segment];
-            let mut queue = EventQueue::new(12);
+            let mut queue = EventQueue::new(sources);
             let mut model: BTreeMap<u32, (u64, u16, Phase, u64)> = BTreeMap::new();
             let mut now = 0;
             let first_of = |model: &BTreeMap<u32, (u64, u16, Phase, u64)>| {
@@ -169,7 +169,8 @@ mod tests {
                         model.remove(&source);
                     }
                     Step::Set { source, time, far, from_now, rank, phase } => {
-                        let time = (time << far) + if from_now { now } else { 0 };
+                        let from = if from_now { now } else { 0 };
+                        let time = time.checked_shl(far).map_or(u64::MAX, |after| from.saturating_add(after));
                         let rank = rank * ((1 << Ties::BITS) - 1) / 2;
                         queue.set(source, time, rank, phases[phase]);
                         model.insert(source, (time, rank, phases[phase], i as u64));

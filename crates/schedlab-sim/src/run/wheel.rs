@@ -4,13 +4,14 @@
 //! wheel as `base`, the time of the event taken last:
 //!
 //! ```text
-//! level = floor(log2((time ^ base) >> shift) / 10), at most 3
-//! slot  = (time >> (shift + 10 level)) mod 1024
+//! level = 0 if (time ^ base) >> shift < 1024, else floor(log2((time ^ base) >> shift) / 10), at most 3
+//! slot  = (time >> (shift + 10 level)) mod 1024; in level 3 min(time >> (shift + 30), 1023)
 //! ```
 //!
 //! So every event of a slot is earlier than those of the slots after it, and those of a level are earlier than those of the
 //! levels above. The events of a slot are linked in no order; a long list that is searched a second time is sorted, as many
-//! events may be due at once. When the first event of a slot above level 0 is taken, the others of that slot move down.
+//! events may be due at once. Setting many events of one instant takes time that grows with their square if their slot is
+//! sorted. When the first event of a slot above level 0 is taken, the others of that slot move down.
 
 use schedlab_model::Nanos;
 
@@ -46,7 +47,7 @@ pub(super) struct Wheel {
     /// The first event and its source unless `stale`; [`NEVER`] and [`NIL`] if there is none.
     first: (Key, u32),
     stale: bool,
-    /// The time of the event taken last. An event that is set before it is in its slot.
+    /// The time of the event taken last. An event that is earlier than it goes into the slot of `base`.
     base: Nanos,
     shift: u32,
     /// Which words of `used` are not 0.
@@ -114,7 +115,7 @@ impl Wheel {
         present
     }
 
-    /// Takes the first event, which is known: there is one, and [`Wheel::first`] was called last.
+    /// Removes the first event. [`Wheel::first`] was called last and returned one.
     #[inline(never)]
     pub fn take_first(&mut self) {
         let (key, source) = self.first;
