@@ -51,7 +51,8 @@ AVERAGES = {
     "lt": "cfs.avg.last_update_time:u64",
     "cc": "cpu_capacity:u64",
 }
-"""What forks, execs (WF_FORK 4, WF_EXEC 2) and balancing passes compare CPUs by. Up to 5.6 the second is `runnable_load_avg`."""
+"""What forks, execs (WF_FORK 4, WF_EXEC 2) and balancing passes compare CPUs by. Up to 5.6 the second is
+`runnable_load_avg`."""
 ALLOWED = f"am=[{TASK} cpus_ptr->bits|cpus_allowed.bits:x64]"
 """The CPUs that a task may use; up to 5.2 the mask is in the task itself."""
 ASKED = "src=[{0} lb_env src_cpu:s32] ?mt=[{0} lb_env migration_type:s32] im=[{0} lb_env imbalance:s64]"
