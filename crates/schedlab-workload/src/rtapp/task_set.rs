@@ -77,7 +77,7 @@ impl TaskSet {
         });
         TaskSet {
             tasks: object(members),
-            resources: object(sections.resources.iter().map(|one| member(&one.key, &text(&one.value)))),
+            resources: object(last_of_each(&sections.resources).map(|one| member(&one.key, &text(&one.value)))),
             global: global.map(|one| member(&one.key, &text(&one.value)) + ",").collect(),
             calibration,
             later: sections.tasks.iter().find_map(later),
@@ -211,6 +211,12 @@ fn object(members: impl IntoIterator<Item = String>) -> String {
     format!("{{{}}}", members.into_iter().collect::<Vec<_>>().join(","))
 }
 
+/// Of members with one key the program reads the last.
+fn last_of_each(members: &[Member]) -> impl Iterator<Item = &Member> {
+    let last: BTreeMap<&str, &Member> = members.iter().map(|one| (one.key.as_str(), one)).collect();
+    members.iter().filter(move |one| last.get(one.key.as_str()).is_some_and(|last| std::ptr::eq(*last, *one)))
+}
+
 /// A value as strict JSON.
 fn text(node: &Node) -> String {
     match &node.json {
@@ -220,7 +226,7 @@ fn text(node: &Node) -> String {
         Json::Float(value) => Value::from(*value).to_string(),
         Json::Text(value) => quoted(value),
         Json::Array(nodes) => format!("[{}]", nodes.iter().map(text).collect::<Vec<_>>().join(",")),
-        Json::Object(members) => object(members.iter().map(|one| member(&one.key, &text(&one.value)))),
+        Json::Object(members) => object(last_of_each(members).map(|one| member(&one.key, &text(&one.value)))),
     }
 }
 
@@ -250,6 +256,15 @@ mod tests {
             "\n"
         );
         assert_eq!(set.json("/t\"x", "log", 7), want);
+    }
+
+    #[test]
+    fn a_resource_that_is_declared_twice_is_written_once() {
+        let file = r#"{ "tasks" : { "a" : { "run" : 1 } }, "resources" : { "m" : { "type" : "mutex" }, "n" : { "type" : "wait" },
+            "m" : { "type" : "barrier" } } }"#;
+        let set = read("w", &[Source { name: "f", bytes: file.as_bytes() }], 4).unwrap().task_set;
+        let text = set.json("/t", "log", 1);
+        assert!(text.contains(r#""resources":{"n":{"type":"wait"},"m":{"type":"barrier"}},"#), "{text}");
     }
 
     #[test]
