@@ -261,10 +261,10 @@ mod tests {
     #[test]
     fn a_resource_that_is_declared_twice_is_written_once() {
         let file = r#"{ "tasks" : { "a" : { "run" : 1 } }, "resources" : { "m" : { "type" : "mutex" }, "n" : { "type" : "wait" },
-            "m" : { "type" : "barrier" } } }"#;
+            "m" : { "type" : "signal" } } }"#;
         let set = read("w", &[Source { name: "f", bytes: file.as_bytes() }], 4).unwrap().task_set;
         let text = set.json("/t", "log", 1);
-        assert!(text.contains(r#""resources":{"n":{"type":"wait"},"m":{"type":"barrier"}},"#), "{text}");
+        assert!(text.contains(r#""resources":{"n":{"type":"wait"},"m":{"type":"signal"}},"#), "{text}");
     }
 
     #[test]
