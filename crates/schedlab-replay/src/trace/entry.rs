@@ -244,7 +244,7 @@ fn other(name: &str, fields: Fields<'_>, caller: Pid, selects: SelectFlags) -> O
         "ck" => Some(What::RqClock { cpu: CpuId(fields.number("cpu")?), clock: bounds::time(fields, "c")? }),
         "st" => SelectProbe::of(fields, selects).map(What::Select),
         "str" => Some(What::Selected { cpu: CpuId(fields.number("to")?) }),
-        "bg" | "bgr" | "cm" | "na" | "lbr" => PassRecord::of(name, fields, selects).map(What::Pass),
+        "bg" | "bgr" | "cm" | "na" | "lbr" => PassRecord::of(name, fields, selects.are_of_before_5_8()).map(What::Pass),
         "ql" | "ue" | "qa" | "qb" => averages(fields).map(|(cpu, averages, capacity)| What::CpuAverages {
             cpu,
             averages,

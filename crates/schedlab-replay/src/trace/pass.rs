@@ -6,7 +6,6 @@ use schedlab_policy::CpuIdle;
 use schedlab_trace::Fields;
 
 use super::bounds;
-use super::select::SelectFlags;
 
 /// One record of a pass.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +58,7 @@ pub type Marks = [Option<bool>; 2];
 pub type MarksAbove = [Marks; 3];
 
 impl PassRecord {
-    pub(super) fn of(name: &str, fields: Fields<'_>, selects: SelectFlags) -> Option<PassRecord> {
+    pub(super) fn of(name: &str, fields: Fields<'_>, before_5_8: bool) -> Option<PassRecord> {
         Some(match name {
             "bg" => PassRecord::Looks(PassProbe {
                 cpu: CpuId(fields.number("cpu")?),
@@ -75,7 +74,7 @@ impl PassRecord {
             "cm" => {
                 let (src, task) = (CpuId(fields.number("src")?), fields.number("p").zip(mask(fields)));
                 // Up to 5.4 there is no migration type: what is moved is load.
-                let migration_type = fields.number::<u32>("mt").or(selects.are_of_before_5_8().then_some(0))?;
+                let migration_type = fields.number::<u32>("mt").or(before_5_8.then_some(0))?;
                 let (loads, averages) = (migration_type == 0, task_averages(fields));
                 PassRecord::Considers { src, task, loads, averages }
             }
