@@ -52,7 +52,7 @@ pub enum InputKind {
     GroupMarks,
     /// Load and utilisation of a task that a pass considered.
     TaskAverages,
-    /// A task that a pass considered: it considers those that it leaves last the next time.
+    /// A task that a pass considered; if the pass leaves it, the next one considers it last.
     CanMigrateTask,
     /// The process of a task that is charged, and the caches that both prefer.
     Process,

@@ -190,8 +190,9 @@ pub struct Select {
     pub idle: CpuMask,
     /// Those that became idle or busy until it returned, or shortly before it began: which it saw is not known.
     pub changing: CpuMask,
-    /// Those that run a task of another class, and those on which one waits.
+    /// Those that run a task of another class.
     pub others: CpuMask,
+    /// Those on which a task of another class waits.
     pub others_wait: CpuMask,
 }
 
@@ -210,8 +211,9 @@ pub struct Pass {
     pub considered: CpuMask,
     /// The CPUs that were idle.
     pub idle_cpus: CpuMask,
-    /// Those that run a task of another class, and those on which one waits.
+    /// Those that run a task of another class.
     pub others: CpuMask,
+    /// Those on which a task of another class waits.
     pub others_wait: CpuMask,
     /// The kernel found a busiest group.
     pub found: bool,
@@ -223,8 +225,9 @@ pub struct Pass {
     pub loads: bool,
     /// Whether the CPU's own group and the one behind it are marked as not balanced because of affinity.
     pub marks: Marks,
-    /// When it took the lock of that CPU's queue, by the trace's clock, and `clock_task` of the queue then, if a record shows it.
+    /// When it took the lock of that CPU's queue, by the trace's clock.
     pub locked_at: Nanos,
+    /// `clock_task` of that queue then, if a record shows it.
     pub src_clock: Option<Nanos>,
     /// Tasks of the CPUs that are considered were queued, switched or moved while it went on.
     pub overlapped: bool,

@@ -47,7 +47,15 @@ fn damage(fields: Fields<'_>, draw: &mut Stream) -> String {
 
 #[test]
 fn no_value_of_a_probe_ends_the_program() {
-    for name in ["6.8.1-2cpu-hogs-autogroup", "6.1.192-4cpu-hogs-autogroup", "7.2.13-8cpu-threads", "7.3.4-4cpu-mix"] {
+    for name in [
+        "5.7.14-2cpu-chaos-seed302",
+        "5.15.148-4cpu-mix",
+        "6.3.8-eevdf-rfc-4cpu-mix",
+        "6.8.1-2cpu-hogs-autogroup",
+        "6.1.192-4cpu-hogs-autogroup",
+        "7.2.13-8cpu-threads",
+        "7.3.4-4cpu-mix",
+    ] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("corpus/{name}.ftrace.gz"));
         for seed in 0..12 {
             let reader = schedlab_trace::open(&path).unwrap();

@@ -24,7 +24,7 @@ STOPS = (signal.SIGTERM, signal.SIGHUP)
 
 
 def console_script() -> int:
-    """`main` for a process of its own, which Ctrl-C may also interrupt while the modules of `main` are imported.
+    """`main` as the entry point of the command, which Ctrl-C may also interrupt while `main` imports its modules.
 
     At the end of a process the search for garbage takes longer than a short run; after `gc.freeze` there is none.
     """

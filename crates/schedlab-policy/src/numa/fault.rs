@@ -94,26 +94,26 @@ impl FairClass<'_> {
         access
     }
 
-    /// The first use of a page, or `do_numa_page`, if it is either.
-    fn use_page(&mut self, numa: &mut Numa, by: Current, at_vma: usize, at: usize, access: &mut Access) {
+    /// The first use of a page, or `do_numa_page`, if it is either. The page is the one of number `index` in the mapping `area`.
+    fn use_page(&mut self, numa: &mut Numa, by: Current, area: usize, index: usize, access: &mut Access) {
         let dst = numa.node(by.cpu);
-        let Some(vma) = numa.mms.get_mut(&by.mm).map(|mm| &mut mm.vmas[at_vma]) else { return };
-        let page = vma.pages[at];
-        let Some(src) = page.node() else { return vma.touch(at, dst) };
+        let Some(vma) = numa.mms.get_mut(&by.mm).map(|mm| &mut mm.vmas[area]) else { return };
+        let page = vma.pages[index];
+        let Some(src) = page.node() else { return vma.touch(index, dst) };
         if !page.protnone {
             return;
         }
-        vma.clear_protnone(at);
+        vma.clear_protnone(index);
         if let Some(numab) = &mut vma.numab {
             numab.pids_active[1] |= access_bit(by.birth);
         }
         let (last, pages) = (page.folio_last_cpupid(), vma.per);
-        vma.pages[at].folio_xchg_last_cpupid(CpuPid { cpu: by.cpu, birth: by.birth });
+        vma.pages[index].folio_xchg_last_cpupid(CpuPid { cpu: by.cpu, birth: by.birth });
         let settled = self.core.tasks[by.task.index()].preferred_node.is_some();
         let migrates = src != dst && numa.should_numa_migrate_memory(by, last, settled, src, dst);
         if migrates {
             if let Some(mm) = numa.mms.get_mut(&by.mm) {
-                mm.vmas[at_vma].migrate(at, dst);
+                mm.vmas[area].migrate(index, dst);
             }
             access.migrations += 1;
             access.migrated += pages as u64;

@@ -46,7 +46,7 @@ pub struct Situation {
     pub idle: CpuMask,
     /// The CPUs that run a task of another class.
     pub others: CpuMask,
-    /// The CPUs on which one waits.
+    /// The CPUs on which a task of another class waits.
     pub others_wait: CpuMask,
     /// The CPUs that the task may use.
     pub allowed: CpuMask,

@@ -30,7 +30,7 @@ pub struct PassSituation<'a> {
     pub idle_cpus: CpuMask,
     /// The CPUs that run a task of another class.
     pub others: CpuMask,
-    /// The CPUs on which one waits.
+    /// The CPUs on which a task of another class waits.
     pub others_wait: CpuMask,
     /// `rq_clock_task` of each CPU when its queue is looked at.
     pub clocks: &'a [Nanos],

@@ -52,7 +52,7 @@ pub struct Model {
     initial: Arc<InitialGroups>,
     groups: BTreeMap<GroupName, GroupId>,
     coverage: Coverage,
-    /// The last task that was forked while one CPU was online, as far as slices show it.
+    /// The highest pid of the tasks whose slice shows that they were forked while one CPU was online.
     booted: Option<Pid>,
     pub pids: Vec<Pid>,
     cpus: Vec<Cpu>,

@@ -73,14 +73,14 @@ impl Model {
         }
     }
 
-    /// The same of a task that no selection has shown yet.
+    /// The slice of a task that no selection has shown yet: if it was forked during boot, that of one CPU.
     pub(super) fn take_slice_of_boot(&mut self, pid: Pid, id: TaskId) {
         if self.booted.is_some_and(|last| pid < last) {
             self.set_slice(id, self.base_slice(1));
         }
     }
 
-    /// A task that was forked with so many CPUs online, where slices are set by the fork.
+    /// The task was forked while `cpus` CPUs were online; the slice follows where it is set by the fork.
     pub(super) fn forked_with(&mut self, pid: Pid, cpus: usize) {
         if let Some(id) = self.task(pid).filter(|_| self.slices_are_set_by_fork()) {
             self.set_slice(id, self.base_slice(cpus));

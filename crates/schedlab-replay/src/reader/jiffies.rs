@@ -9,7 +9,7 @@ use schedlab_model::Nanos;
 use super::Reader;
 
 impl Reader {
-    /// A record of this time shows a tick count that the kernel has reached.
+    /// A record shows a tick count that the kernel had reached at `time`.
     pub(super) fn saw_jiffies(&mut self, shown: Option<u64>, time: Nanos) {
         let at_0 = shown.map(|shown| shown.saturating_sub(time / self.kernel.tick));
         self.jiffies_at_0 = self.jiffies_at_0.max(at_0);

@@ -146,7 +146,8 @@ fn changes_queue(entry: &Entry, cpus: &CpuMask) -> bool {
 /// Names of per-CPU kernel threads, before the number of their CPU.
 const PER_CPU: [&str; 8] = ["ksoftirqd", "kworker", "migration", "cpuhp", "rcuc", "ktimers", "irq_work", "idle_inject"];
 
-/// Those that are forked before their CPU comes up (`smpboot_create_threads`), or with the first CPU.
+/// Per-CPU kernel threads that are forked before their CPU is online (`smpboot_create_threads`); those of CPU 0 are forked
+/// when only that one is.
 const OF_BOOT: [&str; 3] = ["ksoftirqd", "migration", "cpuhp"];
 
 /// How many CPUs were online when a kernel thread was forked, where its name says so.

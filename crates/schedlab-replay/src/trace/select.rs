@@ -106,7 +106,7 @@ fn state(fields: Fields<'_>) -> Option<SelectState> {
         allowed: mask(fields),
         history,
         flips_decayed: bounds::time(fields, "wt"),
-        slice: bounds::time(fields, "sl"),
+        slice: bounds::slice(fields, "sl"),
         load: bounds::load(fields, "el")?,
         prev_load: bounds::load(fields, "ql")?,
         prev_runnable: bounds::load(fields, "qr"),

@@ -99,7 +99,7 @@ impl Sections {
         self.nearest(call, bytes).map_or(0, |size| size.number)
     }
 
-    /// The part of the work of a call that comes before its first might_sleep(), which in a read or write of a pipe is that of
+    /// The part of a call's work before its first might_sleep(), which in a read or write of a pipe is the one in
     /// `mutex_lock`.
     #[inline]
     pub fn entry(&self, call: Call, bytes: u64, work: u64) -> u64 {
