@@ -3,9 +3,10 @@
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use schedlab_policy::Version;
-use schedlab_replay::{matrix_table, replay, replay_rows, row_of, Options, Report};
+use schedlab_replay::{matrix_table, replay, replay_rows, row_of, Options, Report, Score};
 use schedlab_trace::{Body, Header, Record, TraceError, TraceReader};
 
 /// The names of the recorder's probes.
@@ -103,19 +104,36 @@ fn solved(report: &Report) -> u64 {
 fn lags_that_nothing_shows_are_solved_for() {
     let traces = traces();
     assert!(traces.len() > 20, "{}", traces.len());
-    let (mut agreed, mut judged) = (0, 0);
-    for (name, path, row) in traces {
-        let known = replay(&mut *schedlab_trace::open(&path).unwrap(), row, &Options::default()).unwrap();
-        let report = plain(&path, row);
-        assert!(report.tasks.taken == 0 && report.tasks.solved > 0 && report.tasks.guessed == 0, "{name}: {report}");
-        for (score, best) in [(report.picks, known.picks), (report.preemptions, known.preemptions)] {
-            assert!(score.agreed * 1000 >= score.decisions * FLOOR, "{name}: {report}");
-            assert!(score.decisions + SOLVED >= best.decisions, "{name}: {report}");
-            (agreed, judged) = (agreed + score.agreed, judged + score.decisions);
+    let left = Mutex::new(traces.into_iter());
+    let judge_some = || {
+        let (mut agreed, mut judged) = (0, 0);
+        loop {
+            let Some((name, path, row)) = left.lock().unwrap().next() else { return (agreed, judged) };
+            for score in agrees_as_if_known(&name, &path, row) {
+                (agreed, judged) = (agreed + score.agreed, judged + score.decisions);
+            }
         }
-        assert!(solved(&report) <= SOLVED, "{name}: {}", solved(&report));
-    }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let (agreed, judged) = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(judge_some)).collect();
+        let sums = workers.into_iter().map(|worker| worker.join().unwrap());
+        sums.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+    });
     assert!(agreed * 1000 >= judged * TOGETHER, "{agreed} of {judged}");
+}
+
+/// Picks and preemptions of one trace without its probes.
+fn agrees_as_if_known(name: &str, path: &Path, row: &'static Version) -> [Score; 2] {
+    let known = replay(&mut *schedlab_trace::open(path).unwrap(), row, &Options::default()).unwrap();
+    let report = plain(path, row);
+    assert!(report.tasks.taken == 0 && report.tasks.solved > 0 && report.tasks.guessed == 0, "{name}: {report}");
+    for (score, best) in [(report.picks, known.picks), (report.preemptions, known.preemptions)] {
+        assert!(score.agreed * 1000 >= score.decisions * FLOOR, "{name}: {report}");
+        assert!(score.decisions + SOLVED >= best.decisions, "{name}: {report}");
+    }
+    assert!(solved(&report) <= SOLVED, "{name}: {}", solved(&report));
+    [report.picks, report.preemptions]
 }
 
 /// The most decisions of a trace that may be spent on lags: used to solve for one, or unexplained, however long the trace is.
