@@ -22,7 +22,7 @@ use crate::kernel::{self, Kernel};
 use crate::machine::{Machine, Mode};
 use crate::run::{Run, Source};
 
-/// Jumps without time before a program counts as stuck.
+/// Jumps and beginnings of work without length, in succession, after which a program counts as stuck.
 const IDLE_STEPS: u32 = 1_000_000;
 
 /// The running task's segment has ended, or its overhead before a preemption. What follows is handled here for as

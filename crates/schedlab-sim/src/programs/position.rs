@@ -63,7 +63,7 @@ pub struct Position {
     /// Identity of its streams, from which its children's are derived.
     pub key: u64,
     pub forked: u32,
-    /// Jumps since time last passed for it.
+    /// Jumps and beginnings of work without length since time last passed for it.
     pub idle_steps: u32,
     /// Work spent spinning for the lock at hand.
     pub spun: u64,
@@ -122,7 +122,7 @@ impl Position {
         false
     }
 
-    /// On to the label. Only jumps can loop without time passing, so only they are counted.
+    /// On to the label. A loop in which no time passes has a jump, or an operation that begins again: both are counted.
     #[inline(always)]
     pub fn jump(&mut self, to: Label) -> bool {
         self.pc = to;
@@ -139,7 +139,7 @@ impl Position {
         segment.call = 0;
         self.step = Step::Effect;
         let takes = segment.work_left > 0;
-        self.idle_steps *= u32::from(!takes);
+        self.idle_steps = (self.idle_steps + 1) * u32::from(!takes);
         takes
     }
 
