@@ -4,8 +4,8 @@
 call cargo share one lane, since cargo locks its target directory; all others share the second lane, and the lanes run
 at the same time. The output of a suite goes to out/tests/NAME.log and is shown if it fails. The last line, `N passed,
 N failed, N skipped`, is the result. A test that cannot run here prints a line `skipped: WHAT: WHY`; such lines are
-shown and counted. Budgets are printed beside the times and decide nothing, except that a suite that takes twenty
-times its budget is assumed to hang and is killed: two lanes share the CPUs, and a busy machine has less of them.
+shown and counted. Budgets are printed beside the times and decide nothing, except that a suite that takes ten times
+its budget is assumed to hang and is killed. A budget is the time on two CPUs that nothing else uses, rounded up.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 LOGS = ROOT / "out" / "tests"
 SHOWN_LINES = 120
-HANGS_AFTER = 20
+HANGS_AFTER = 10
 """Budgets after which a suite is assumed to hang."""
 
 
@@ -51,23 +51,23 @@ EXAMPLES = ("README.md", "docs/explain.md", "docs/tutorials/first-scenario.md")
 
 SUITES = [
     Suite("rust-format", "lint", "cargo fmt --all --check -- --color never", 0.2),
-    Suite("rust-lint", "lint", "cargo clippy --workspace --all-targets --quiet -- -D warnings", 2),
-    Suite("words", "rust", "cargo test --no-fail-fast -p schedlab-model -p schedlab-trace -p schedlab-metrics", 2),
+    Suite("rust-lint", "lint", "cargo clippy --workspace --all-targets --quiet -- -D warnings", 1),
+    Suite("words", "rust", "cargo test --no-fail-fast -p schedlab-model -p schedlab-trace -p schedlab-metrics", 1),
     Suite("workloads", "rust", "cargo test --no-fail-fast -p schedlab-workload -p schedlab-scenario", 2),
-    Suite("policy", "rust", "cargo test --no-fail-fast -p schedlab-policy", 2),
-    Suite("replay", "rust", "cargo test --no-fail-fast -p schedlab-replay", 2),
-    Suite("simulator", "rust", "cargo test --no-fail-fast -p schedlab-spec -p schedlab-sim -p schedlab-lab", 5),
+    Suite("policy", "rust", "cargo test --no-fail-fast -p schedlab-policy", 1.5),
+    Suite("replay", "rust", "cargo test --no-fail-fast -p schedlab-replay", 5),
+    Suite("simulator", "rust", "cargo test --no-fail-fast -p schedlab-spec -p schedlab-sim -p schedlab-lab", 6.5),
     Suite("agent", "rust", "cargo test --no-fail-fast -p schedlab-agent", 2),
     Suite("python-format", "lint", "ruff format --check python tools", 0.2),
     Suite("python-lint", "lint", "ruff check python tools", 0.2),
     Suite("python-types", "lint", "mypy --strict python/schedlab", 0.5),
-    Suite("python", "python", "python -m pytest -p no:cacheprovider -n logical --dist worksteal", 2),
-    Suite("instructions", "speed", "python tools/instructions.py check", 0.5),
-    Suite("real-arms", "arms", "python tools/real_arms.py", 4),
-    Suite("package", "package", "python tools/check_package.py", 2),
+    Suite("python", "python", "python -m pytest -p no:cacheprovider -n logical --dist worksteal", 5),
+    Suite("instructions", "speed", "python tools/instructions.py check", 1.5),
+    Suite("real-arms", "arms", "python tools/real_arms.py", 1),
+    Suite("package", "package", "python tools/check_package.py", 0.3),
     Suite("docs", "docs", "sphinx-build -q -W --keep-going -b html docs out/docs", 0.3),
-    Suite("examples", "readme", f"python tools/console_examples.py check {' '.join(EXAMPLES)}", 2),
-    Suite("picture", "readme", "python tools/picture.py check", 1),
+    Suite("examples", "readme", f"python tools/console_examples.py check {' '.join(EXAMPLES)}", 1),
+    Suite("picture", "readme", "python tools/picture.py check", 0.5),
 ]
 
 
