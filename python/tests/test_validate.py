@@ -37,8 +37,18 @@ CALIBRATION = {
         "how": "16 KiB read in order",
     },
     "line_transfers": {"cpus": [0, 8, 10], "ns": [[31], [None, 112]]},
+    "structures": {
+        "lines": [1, 2, 8],
+        "ns": {
+            "llc": {"read": [30, 31, 33], "change": [40, None, 52], "chain": [30, 61, 240]},
+            "remote": {"chain": [110, 221, None]},
+        },
+        "how": "two CPUs",
+    },
     "absent": {"scan-cpu": "within the kernel"},
 }
+NEWER = ("memory", "caches", "line_transfers", "structures")
+"""What an agent of before, or one in a guest whose clock counts instructions, does not measure."""
 
 
 def test_a_calibration_is_a_machine_that_the_simulator_reads(tmp_path: Path) -> None:
@@ -73,12 +83,21 @@ def test_a_calibration_is_a_machine_that_the_simulator_reads(tmp_path: Path) -> 
     assert smallest == ["100ns", "100ns", "100ns", "90ns"]
     matrix = "# CPU    0    8\n#   8   31\n#  10    -  112\n"
     assert matrix in written
-    newer = ("memory", "caches", "line_transfers")
-    without = json.dumps({key: value for key, value in CALIBRATION.items() if key not in newer})
+    structures = """\
+#
+# Access to several cache lines that another CPU has written, ns (medians; `-`: too few samples):
+#                                                        lines    1    2    8
+#                                                llc, all read   30   31   33
+# llc, an atomic operation on one, the others read and written   40    -   52
+#                   llc, the address of each in the one before   30   61  240
+#                remote, the address of each in the one before  110  221    -
+"""
+    assert structures in written
+    without = json.dumps({key: value for key, value in CALIBRATION.items() if key not in NEWER})
     old = calibrate.preset(calibrate._measured(without, "here", "", None), date(2026, 11, 22))
     # As an agent of before, or a guest whose clock counts instructions.
     assert not {"memory", "caches"} & tomllib.loads(old).keys()
-    assert "Transfer of a cache line" not in old
+    assert "cache line" not in old
 
 
 def test_a_calibration_of_this_machine_has_its_topology() -> None:
@@ -93,12 +112,14 @@ def test_doctor_shows_what_a_calibration_measured() -> None:
         "caches": "1 KiB from l1 of 32 KiB 40 ns, l2 of 512 KiB 44 ns, llc of 32768 KiB 44 ns, memory 80 ns",
         "memory": "one CPU 12000 MB/s, all CPUs of a node 21000 MB/s",
         "cache lines": "transfer between CPUs 0-8 31 ns, 0-10 too few samples, 8-10 112 ns",
+        "several lines": "1 and 8 lines that another CPU has written: all read 30 and 33 ns; an atomic operation on "
+        "one, the others read and written 40 and 52 ns; the address of each in the one before 30 and 240 ns",
     }
     # A machine with one CPU, and an agent that measures none of it.
-    less = {key: value for key, value in CALIBRATION.items() if key not in ("memory", "caches", "line_transfers")}
+    less = {key: value for key, value in CALIBRATION.items() if key not in NEWER}
     less["absent"] = {"line-transfer": "only one CPU"}
     lacking = doctor.measure(calibrate._measured(json.dumps(less), "here", "", None))
-    says = ["not measured here", "not measured here", "only one CPU"]
+    says = ["not measured here", "not measured here", "only one CPU", "only one CPU"]
     assert [(finding.there, finding.says) for finding in lacking] == [(False, words) for words in says]
 
 

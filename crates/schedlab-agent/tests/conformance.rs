@@ -995,6 +995,7 @@ fn calibrated(words: &[&str]) -> Vec<String> {
     }
     let rate = |key: &str| json["memory"][key].as_u64();
     assert!(rate("cpu") > Some(10) && rate("node") >= rate("cpu"), "{}", json["memory"]);
+    assert_eq!(json["structures"]["lines"], serde_json::json!([1, 2, 3, 4, 8]));
     for (key, cost) in costs {
         assert!(known.contains(&key.as_str()), "{key} is no key of [costs]");
         let by_distance = cost.get("p50").is_none();

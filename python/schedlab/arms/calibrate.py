@@ -26,6 +26,12 @@ BASE = "host"
 """The machine whose costs replace those that are not measured."""
 POINTS = ("p0", "p10", "p50", "p90", "p99", "p100")
 DISTANCES = ("same", "smt", "llc", "node", "remote")
+WAYS = {
+    "read": "all read",
+    "change": "an atomic operation on one, the others read and written",
+    "chain": "the address of each in the one before",
+}
+"""The ways in which the lines of a structure are accessed."""
 MEMORY_MB = 1024
 LIMIT_S = 900.0
 
@@ -42,6 +48,8 @@ class Measured:
     """Sizes and read times of the caches; empty if they were not measured."""
     line_transfers: Mapping[str, Any]
     """CPUs, and the transfer of a cache line between each of them and those before it, ns."""
+    structures: Mapping[str, Any]
+    """Numbers of cache lines, and by distance and way of access the time to access so many, ns."""
     absent: Mapping[str, str]
     """Costs that could not be measured, with the reason."""
     where: str
@@ -100,6 +108,7 @@ def _measured(text: str, where: str, header: str, groups: Mapping[str, Sequence[
             document.get("memory", {}),
             document.get("caches", {}),
             document.get("line_transfers", {}),
+            document.get("structures", {}),
             document.get("absent", {}),
             where,
             _hz(header),
@@ -136,6 +145,7 @@ def preset(measured: Measured, day: date) -> str:
         f"# Missing values are those of machines/{BASE}.toml, which were not measured on this machine:",
         *(f"# {name}: {_plain(why)}" for name, why in measured.absent.items()),
         *_matrix(measured.line_transfers),
+        *_structures(measured.structures),
         "",
         f'base = "{BASE}"',
         f'summary = "calibrated: {_plain(measured.where)}"',
@@ -187,15 +197,33 @@ def _matrix(transfers: Mapping[str, Any]) -> list[str]:
     if not rows:
         return []
     cpus = [str(cpu) for cpu in transfers["cpus"]]
-    shown = [["-" if ns is None else str(ns) for ns in row] for row in rows]
-    width = max(len(word) for row in [cpus, *shown] for word in row)
-    lines = [[cpu, *row] for cpu, row in zip(["CPU", *cpus[1:]], [cpus[:-1], *shown], strict=True)]
-    first = max(len(line[0]) for line in lines)
-    return [
-        "#",
-        "# Transfer of a cache line between two CPUs, ns (medians; `-`: too few samples):",
-        *("# " + "  ".join([line[0].rjust(first), *(word.rjust(width) for word in line[1:])]) for line in lines),
+    title = "Transfer of a cache line between two CPUs, ns (medians; `-`: too few samples):"
+    by = [[cpu, *_shown(row)] for cpu, row in zip(cpus[1:], rows, strict=True)]
+    return _commented(title, [["CPU", *cpus[:-1]], *by])
+
+
+def _structures(structures: Mapping[str, Any]) -> list[str]:
+    """A comment with the time to access several cache lines, for which a machine file has no key."""
+    by = [
+        [f"{distance}, {WAYS[way]}", *_shown(row)]
+        for distance, ways in structures.get("ns", {}).items()
+        for way in WAYS
+        if (row := ways.get(way))
     ]
+    title = "Access to several cache lines that another CPU has written, ns (medians; `-`: too few samples):"
+    return _commented(title, [["lines", *map(str, structures["lines"])], *by]) if by else []
+
+
+def _shown(row: Sequence[int | None]) -> list[str]:
+    return ["-" if ns is None else str(ns) for ns in row]
+
+
+def _commented(title: str, table: Sequence[Sequence[str]]) -> list[str]:
+    """A table as lines of comment, each column but the first of the same width."""
+    first = max(len(row[0]) for row in table)
+    width = max(len(word) for row in table for word in row[1:])
+    aligned = ([row[0].rjust(first), *(word.rjust(width) for word in row[1:])] for row in table)
+    return ["#", f"# {title}", *("# " + "  ".join(words) for words in aligned)]
 
 
 def _memory(memory: Mapping[str, Any]) -> list[str]:

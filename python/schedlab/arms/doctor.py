@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from schedlab.arms import accelerator, agent, guest, images, leftovers
-from schedlab.arms.calibrate import Measured
+from schedlab.arms.calibrate import WAYS, Measured
 from schedlab.arms.journal import Journal, state_directory
 from schedlab.engine import Engine
 from schedlab.errors import SchedlabError, reason
@@ -70,6 +70,7 @@ def measure(measured: Measured) -> list[Finding]:
         ("caches", "caches", _caches(measured.caches)),
         ("memory", "memory", _memory(measured.memory)),
         ("cache lines", "line-transfer", _transfers(measured.line_transfers)),
+        ("several lines", "line-transfer", _structures(measured.structures)),
     ]
     command = "schedlab calibrate --out FILE"
     found = []
@@ -99,6 +100,18 @@ def _transfers(transfers: Mapping[str, Any]) -> str:
         for other, ns in zip(cpus, row, strict=False)
     ]
     return f"transfer between CPUs {', '.join(pairs)}" if pairs else ""
+
+
+def _structures(structures: Mapping[str, Any]) -> str:
+    """What the most lines of a structure that another CPU has written cost, beside one."""
+    counts = structures.get("lines", ())
+    rows = [
+        f"{words} {ns[0]} and {ns[-1]} ns"
+        for ways in structures.get("ns", {}).values()
+        for way, words in WAYS.items()
+        if None not in ((ns := ways.get(way, (None,)))[0], ns[-1])
+    ]
+    return f"1 and {counts[-1]} lines that another CPU has written: {'; '.join(rows)}" if rows else ""
 
 
 def to_json(findings: list[Finding]) -> list[dict[str, Any]]:

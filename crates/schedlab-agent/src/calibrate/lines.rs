@@ -34,7 +34,7 @@ pub struct Matrix {
 /// A word in a line of its own; some processors fetch lines in pairs.
 #[repr(align(128))]
 #[derive(Default)]
-struct Line(AtomicU64);
+pub struct Line(pub AtomicU64);
 
 /// Measures the cost by distance.
 pub fn measure(effort: Effort, cpus: &Cpus, costs: &mut BTreeMap<&'static str, Entry>) -> Result<()> {

@@ -17,6 +17,7 @@ mod lives;
 mod memory;
 mod pingpong;
 mod quantiles;
+mod structures;
 mod traced;
 
 use std::collections::BTreeMap;
@@ -82,6 +83,8 @@ pub struct Calibration {
     pub caches: Option<caches::Caches>,
     /// The transfers of a cache line between each pair of CPUs, of which `line-transfer` has some.
     pub line_transfers: lines::Matrix,
+    /// The time to access all lines of a structure that another CPU has written.
+    pub structures: structures::Structures,
     /// Measurements that have no key in a machine file.
     pub other: BTreeMap<&'static str, Cost>,
     /// Costs that were not measured, with the reason.
@@ -172,9 +175,21 @@ pub fn calibrate(topology: &Topology, quick: bool, trace: bool) -> Result<Calibr
     let caches = caches::measure(cpus.first, 2 * effort.passes + 1);
     let unmeasured = absent::Unmeasured { one_cpu: cpus.others.is_empty(), off_reason, asked: trace };
     let absent = absent::reasons(&costs, caches.is_some(), &unmeasured);
+    let structures = structures::measure(effort, &cpus)?;
     // This pins the thread to other CPUs.
     let line_transfers = lines::matrix(&allowed[..allowed.len().min(effort.cpus)])?;
-    Ok(Calibration { release, cpus: cpus.count, costs, idle: states, memory, caches, line_transfers, other, absent })
+    Ok(Calibration {
+        release,
+        cpus: cpus.count,
+        costs,
+        idle: states,
+        memory,
+        caches,
+        line_transfers,
+        structures,
+        other,
+        absent,
+    })
 }
 
 /// Pins the calling thread to one CPU.
