@@ -28,8 +28,8 @@ impl Stall {
     }
 
     /// An atomic operation: the line is handed from CPU to CPU, one after the other.
-    pub fn atomic(&mut self, machine: &mut Machine, cpu: CpuId, changed: &mut Changed, count: u32) {
-        let lines = machine.write_lines(cpu, &mut changed.lines, count);
+    pub fn atomic(&mut self, machine: &mut Machine, cpu: CpuId, changed: &mut Changed, steps: u32) {
+        let lines = machine.write_lines(cpu, &mut changed.lines, steps);
         if lines > 0 && machine.has_locks() {
             self.waits += changed.turn.take(self.over(), lines);
         }
@@ -38,8 +38,8 @@ impl Stall {
 
     /// A read of such a line. It waits until the CPU that owns the line has changed it, but delays no other CPU, as
     /// several CPUs can hold copies.
-    pub fn read(&mut self, machine: &mut Machine, cpu: CpuId, changed: &mut Changed, count: u32) {
-        let lines = machine.read_lines(cpu, &mut changed.lines, count);
+    pub fn read(&mut self, machine: &mut Machine, cpu: CpuId, changed: &mut Changed, steps: u32) {
+        let lines = machine.read_lines(cpu, &mut changed.lines, steps);
         if lines > 0 && machine.has_locks() {
             self.waits += changed.turn.free_after(self.over().at);
         }

@@ -55,34 +55,34 @@ impl Lines {
 }
 
 impl Machine {
-    /// A CPU writes `count` lines of a structure; returns the time that it waits for them, in ns.
+    /// A CPU writes lines of a structure, which arrive in `steps` steps; returns the time that it waits for them, in ns.
     #[inline]
-    pub fn write_lines(&mut self, cpu: CpuId, lines: &mut Lines, count: u32) -> Nanos {
+    pub fn write_lines(&mut self, cpu: CpuId, lines: &mut Lines, steps: u32) -> Nanos {
         if !self.preset.physics.lines {
             return 0;
         }
         let distance = lines.write(cpu, |holder| self.distance(cpu, holder));
-        self.transfer(cpu, distance, count)
+        self.transfer(cpu, distance, steps)
     }
 
-    /// A CPU reads `count` lines of a structure; returns the time that it waits for them, in ns.
+    /// A CPU reads lines of a structure, which arrive in `steps` steps; returns the time that it waits for them, in ns.
     #[inline]
-    pub fn read_lines(&mut self, cpu: CpuId, lines: &mut Lines, count: u32) -> Nanos {
+    pub fn read_lines(&mut self, cpu: CpuId, lines: &mut Lines, steps: u32) -> Nanos {
         if !self.preset.physics.lines {
             return 0;
         }
         let distance = lines.read(cpu, |holder| self.distance(cpu, holder));
-        self.transfer(cpu, distance, count)
+        self.transfer(cpu, distance, steps)
     }
 
-    /// A CPU reads lines that another CPU has written once and no CPU has read since.
+    /// A CPU reads lines that another CPU has written once and no CPU has read since, in `steps` steps.
     #[inline]
-    pub fn read_fresh_lines(&mut self, cpu: CpuId, writer: CpuId, count: u32) -> Nanos {
+    pub fn read_fresh_lines(&mut self, cpu: CpuId, writer: CpuId, steps: u32) -> Nanos {
         if !self.preset.physics.lines {
             return 0;
         }
         let distance = (writer != cpu).then(|| self.distance(cpu, writer.0 as u16));
-        self.transfer(cpu, distance, count)
+        self.transfer(cpu, distance, steps)
     }
 
     /// By how much a CPU that polls a lock slows the holder: each change of the lock's line that the holder still makes costs a
@@ -123,9 +123,10 @@ impl Machine {
         self.preset.topology.distance(cpu, CpuId(u32::from(holder))) as usize
     }
 
-    fn transfer(&mut self, cpu: CpuId, distance: Option<usize>, count: u32) -> Nanos {
+    /// Lines of a step arrive together, in the time of one transfer.
+    fn transfer(&mut self, cpu: CpuId, distance: Option<usize>, steps: u32) -> Nanos {
         let Some(distance) = distance else { return 0 };
-        self.costs.line_transfer[distance].draw(&mut self.cpus[cpu.index()].dice) * u64::from(count)
+        self.costs.line_transfer[distance].draw(&mut self.cpus[cpu.index()].dice) * u64::from(steps)
     }
 }
 

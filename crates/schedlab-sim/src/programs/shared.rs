@@ -104,8 +104,8 @@ fn touch_channel<S: Sink>(x: &mut Running<S>, object: u32, write: bool, at: Arri
         stall.lines += shared.queues[WRITERS].look(machine, cpu);
     }
     if let (false, Some(writer)) = (write, first) {
-        let count = if socket { touched::SOCKET_BUFFER } else { touched::PIPE_DATA };
-        stall.lines += machine.read_fresh_lines(cpu, writer, count);
+        let steps = if socket { touched::SOCKET_BUFFER } else { touched::PIPE_DATA };
+        stall.lines += machine.read_fresh_lines(cpu, writer, steps);
         if socket {
             stall.lines += x.kernel.cpus[writer.index()].shared.buffers.free(machine, cpu, writer);
         }
@@ -113,9 +113,9 @@ fn touch_channel<S: Sink>(x: &mut Running<S>, object: u32, write: bool, at: Arri
     if socket && write {
         stall.lines += x.kernel.cpus[cpu.index()].shared.buffers.allocate(machine, cpu);
     }
-    let count = if socket { touched::SOCKET } else { touched::PIPE };
+    let steps = if socket { touched::SOCKET } else { touched::PIPE };
     let before = shared.locked;
-    let locked = machine.write_lines(cpu, &mut shared.locked, count);
+    let locked = machine.write_lines(cpu, &mut shared.locked, steps);
     let mut wait = 0;
     if machine.has_locks() {
         // A spinlock of a socket is held for no more than the lines and one operation on them.

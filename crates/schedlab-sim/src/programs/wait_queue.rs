@@ -63,9 +63,9 @@ impl<S: Sink> Running<'_, '_, S> {
 
     /// The typical time of a wakeup with its lines, from the CPU on which the task ran.
     fn waking_takes(&self, task: TaskId) -> Nanos {
-        const LINES: u32 = touched::TASK_WAKE + touched::TASK_ENTITY + touched::RUNQUEUE;
+        const STEPS: u32 = touched::TASK_WAKE + touched::TASK_ENTITY + touched::RUNQUEUE;
         let line = self.machine.line_time(self.cpu, self.kernel.sched.cpu_of(task));
-        self.machine.wakeup_time + line * u64::from(LINES)
+        self.machine.wakeup_time + line * u64::from(STEPS)
     }
 }
 
