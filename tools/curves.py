@@ -3,7 +3,7 @@
     curves.py [--short] [NAME...]
 
 One row per point, one column per metric and variant, each the mean over the seeds. Without a name all of them run,
-which takes about a quarter of a minute of CPU time.
+which takes about two minutes of CPU time.
 """
 
 from __future__ import annotations
