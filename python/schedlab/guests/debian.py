@@ -192,6 +192,9 @@ class Apt:
             "Dir::Etc::sourceparts": "/dev/null",
             "Dir::State::lists": self._state / "lists",
             "Dir::Cache": self._state,
+            # Container images switch this cache off, and apt would read all lists again at every call.
+            "Dir::Cache::pkgcache": "pkgcache.bin",
+            "Dir::Cache::srcpkgcache": "",
             "Acquire::Languages": "none",
             "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled": "false",
             "APT::Sandbox::User": "",
