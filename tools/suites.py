@@ -4,12 +4,14 @@
 call cargo share one lane, since cargo locks its target directory; all others share the second lane, and the lanes run
 at the same time. The output of a suite goes to out/tests/NAME.log and is shown if it fails. The last line, `N passed,
 N failed, N skipped`, is the result. A test that cannot run here prints a line `skipped: WHAT: WHY`; such lines are
-shown and counted. Budgets are printed beside the times and decide nothing, except that a suite that takes ten times
-its budget is assumed to hang and is killed. A budget is the time on two CPUs that nothing else uses, rounded up.
+shown and counted. A suite that cannot be started, or whose log cannot be written, has failed; the others still run.
+Budgets are printed beside the times and decide nothing, except that a suite that takes ten times its budget is assumed
+to hang and is killed. A budget is the time on two CPUs that nothing else uses, rounded up.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shlex
@@ -87,7 +89,6 @@ def main(groups: Sequence[str]) -> int:
         known = sorted({word for s in SUITES for word in (s.name, *s.groups.split())})
         print(f"there is no suite {' '.join(groups)}; there are {', '.join(known)}")
         return 2
-    LOGS.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
     scores = run_lanes(chosen)
     total = Score(
@@ -96,8 +97,8 @@ def main(groups: Sequence[str]) -> int:
         skipped=sum(score.skipped for score in scores.values()),
         seconds=time.monotonic() - began,
     )
-    summary([(suite, scores[suite.name]) for suite in chosen], total)
-    return 1 if total.failed else 0
+    told = tell(summary([(suite, scores[suite.name]) for suite in chosen], total))
+    return 1 if total.failed or not told else 0
 
 
 def run_lanes(chosen: Sequence[Suite]) -> dict[str, Score]:
@@ -154,19 +155,59 @@ RUNNING = Running()
 def run(suite: Suite) -> Score:
     """Run one suite, write its log, print its result and its failures in one piece."""
     began = time.monotonic()
-    code, output = execute(suite.command, suite.budget_min * 60 * HANGS_AFTER)
-    (LOGS / f"{suite.name}.log").write_text(output)
-    score = count(output, code)
+    trouble = []
+    try:
+        code, output = execute(suite.command, suite.budget_min * 60 * HANGS_AFTER)
+    except OSError as e:
+        code, output = 1, ""
+        trouble.append(
+            f"{suite.command.split()[0]} cannot be started: {e.strerror}; `make test` installs what it needs"
+        )
+    if no_log := written(LOGS / f"{suite.name}.log", output):
+        trouble.append(no_log)
+    if code != 0 and os.strerror(errno.ENOSPC) in output:
+        trouble.append(f"its output says that a disk is full: {ROOM}")
+    score = count(output, code or bool(trouble))
     score.seconds = time.monotonic() - began
     verdict = "FAILED" if score.failed else "ok"
     numbers = f"{score.passed} passed, {score.failed} failed, {score.skipped} skipped"
     lines = [f"{suite.name}: {verdict}, {numbers}, {score.seconds:.0f} s"]
-    lines += [f"  {line}" for line in skips(output)]
+    lines += [f"  {line}" for line in (*trouble, *skips(output))]
     if score.failed:
         lines.append(f"  $ {suite.command}")
         lines += [f"  | {line}" for line in output.splitlines()[-SHOWN_LINES:]]
-    print("\n".join(lines), flush=True)
+    tell("\n".join(lines))
     return score
+
+
+def written(log: Path, output: str) -> str | None:
+    """Write the log of a suite, or say why that fails and what to do."""
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text(output)
+    except OSError as e:
+        return f"{log} cannot be written: {e.strerror}; {remedy(e)}, then run the suite again"
+    return None
+
+
+ROOM = "free some disk space; a full run writes about 6 GB, and `make clean` removes an earlier build"
+
+
+def remedy(error: OSError) -> str:
+    """What to do about a file that cannot be written."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return ROOM
+    return "make it writable or remove it"
+
+
+def tell(text: str) -> bool:
+    """Print to stdout, or say on stderr why that fails; the suites go on either way."""
+    try:
+        print(text, flush=True)
+    except OSError as e:
+        print(f"{text}\nstdout cannot be written: {e.strerror}; {remedy(e)}", file=sys.stderr)
+        return False
+    return True
 
 
 def execute(command: str, limit_s: float) -> tuple[int, str]:
@@ -234,15 +275,14 @@ def skips(output: str) -> list[str]:
     return [f"skipped: {what}" for what in found]
 
 
-def summary(rows: Sequence[tuple[Suite, Score]], total: Score) -> None:
+def summary(rows: Sequence[tuple[Suite, Score]], total: Score) -> str:
+    """A table of the suites, and the line that adds them up."""
     head = ("suite", "passed", "failed", "skipped", "time", "budget")
     lines = [(s.name, c.passed, c.failed, c.skipped, clock(c.seconds), clock(60 * s.budget_min)) for s, c in rows]
     budget = clock(60 * sum(suite.budget_min for suite, _ in rows))
     every = ("all", total.passed, total.failed, total.skipped, clock(total.seconds), budget)
-    print()
-    for name, *cells in (head, *lines, every):
-        print(f"{name:<16}" + "".join(f"{cell:>9}" for cell in cells))
-    print(f"\n{total.passed} passed, {total.failed} failed, {total.skipped} skipped")
+    table = [f"{name:<16}" + "".join(f"{cell:>9}" for cell in cells) for name, *cells in (head, *lines, every)]
+    return "\n".join(["", *table, "", f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped"])
 
 
 def clock(seconds: float) -> str:

@@ -116,6 +116,49 @@ def test_an_interrupt_ends_the_suites_that_run(tmp_path: Path) -> None:
         os.kill(int(started.read_text()), 0)
 
 
+DISK_FULL = """
+import sys
+sys.path.insert(0, "tools")
+import suites
+suites.LOGS = suites.Path(sys.argv[1])
+suites.SUITES[:] = [
+    suites.Suite("full", "x", "echo 2 passed, 0 failed", 1),
+    suites.Suite("nowhere", "x", "no-such-program --all", 1),
+    suites.Suite("cargo", "x", "sh -c 'echo error: No space left on device; false'", 1),
+    suites.Suite("good", "x", "echo 3 passed, 0 failed", 1),
+]
+sys.exit(suites.main([]))
+"""
+
+
+def test_a_suite_whose_log_cannot_be_written_fails_and_the_others_run(tmp_path: Path) -> None:
+    (tmp_path / "full.log").symlink_to("/dev/full")
+    tool = subprocess.run(
+        [sys.executable, "-c", DISK_FULL, tmp_path], cwd=suites.ROOT, capture_output=True, text=True, check=False
+    )
+    assert (tool.returncode, tool.stderr) == (1, "")
+    lines = tool.stdout.splitlines()
+    assert lines[-1] == "5 passed, 3 failed, 0 skipped"
+    log = f"{tmp_path / 'full.log'} cannot be written: No space left on device; free some disk space"
+    for start in (f"  {log}", "  no-such-program cannot be started: ", "  its output says that a disk is full: "):
+        assert [line for line in lines if line.startswith(start)], start
+    assert (tmp_path / "good.log").read_text() == "3 passed, 0 failed\n"
+
+
+def test_suites_run_to_their_end_if_no_log_and_no_output_can_be_written(tmp_path: Path) -> None:
+    (tmp_path / "logs").write_text("a file where the folder of the logs should be")
+    with Path("/dev/full").open("w") as full:
+        tool = subprocess.run(
+            [sys.executable, "-c", DISK_FULL, tmp_path / "logs"],
+            cwd=suites.ROOT, stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert tool.returncode != 0
+    assert "Traceback" not in tool.stderr
+    assert "5 passed, 4 failed, 0 skipped" in tool.stderr
+    assert "stdout cannot be written: No space left on device; free some disk space" in tool.stderr
+    assert "cannot be written: File exists; make it writable or remove it" in tool.stderr
+
+
 def test_skips_are_shown() -> None:
     assert suites.skips(CARGO_OUTPUT) == [
         "skipped: rt-app examples: the package rt-app is not installed",
