@@ -127,9 +127,11 @@ class Running:
 
     @contextmanager
     def group(self, pid: int) -> Iterator[None]:
-        """Keep a process group registered while it runs."""
+        """Keep a process group registered while it runs; if the others have been killed meanwhile, kill it too."""
         with self._lock:
             self._groups.add(pid)
+            if self.ended:
+                os.killpg(pid, signal.SIGKILL)
         try:
             yield
         finally:
@@ -210,13 +212,18 @@ def tell(text: str) -> bool:
     return True
 
 
+DEFAULTS = {"CARGO_INCREMENTAL": "0"}
+"""Used unless the caller has set them. What incremental compilation keeps for a next build takes more space than the
+build itself, and a full run builds everything once."""
+
+
 def execute(command: str, limit_s: float) -> tuple[int, str]:
     """Exit code and output, with .venv first in the path; a command that hangs is killed with all its children."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     process = subprocess.Popen(
         shlex.split(command),
         cwd=ROOT,
-        env={**os.environ, "PATH": path, "NO_COLOR": "1", "CARGO_TERM_COLOR": "never"},
+        env={**DEFAULTS, **os.environ, "PATH": path, "NO_COLOR": "1", "CARGO_TERM_COLOR": "never"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

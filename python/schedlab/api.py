@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from schedlab import spelling
 from schedlab.engine import Engine, native_engine
-from schedlab.errors import InputError, OutputError, reason
+from schedlab.errors import InputError, OutputError, not_written
 from schedlab.outcome import Outcome, Run
 from schedlab.overrides import Overrides, engine_overrides
 from schedlab.scenario import Scenario
@@ -326,5 +326,5 @@ def _folder(traces: str | os.PathLike[str] | None) -> Path | None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as e:
-        raise OutputError(f"cannot make the trace directory {folder}: {reason(e)}") from None
+        raise not_written(f"cannot make the trace directory {folder}", e) from None
     return folder

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 
 class SchedlabError(Exception):
     """A failure that the user can act on: what is wrong, where, and what would help."""
@@ -90,3 +92,23 @@ def render(error: SchedlabError, *, colour: bool = False) -> str:
 def reason(error: OSError) -> str:
     """The operating system's message for the failure."""
     return error.strerror or type(error).__name__
+
+
+REMEDIES = {
+    errno.ENOSPC: "free some space",
+    errno.EDQUOT: "free some space of your quota",
+    errno.EFBIG: "ulimit -f limits the size of a file",
+    errno.EACCES: "this needs the permission to write there",
+    errno.EPERM: "this needs the permission to write there",
+    errno.EROFS: "that file system is mounted read-only",
+    errno.EISDIR: "it is a directory; name a file",
+    errno.ENOTDIR: "a part of the path is a file; choose another path",
+    errno.EEXIST: "a file has that name; choose another path",
+    errno.ENAMETOOLONG: "choose a shorter name",
+}
+
+
+def not_written(what: str, error: OSError, *, then: str | None = None, file: str | None = None) -> OutputError:
+    """The error for something that the operating system did not write; `then` is what to do once the cause is gone."""
+    hint = "; ".join(words for words in (REMEDIES.get(error.errno or 0), then) if words)
+    return OutputError(f"{what}: {reason(error)}", hint=hint or None, file=file)

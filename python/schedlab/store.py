@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from schedlab import documents, files, shape
 from schedlab.design import DESIGN, Design
-from schedlab.errors import InputError, OutputError, reason
+from schedlab.errors import InputError, not_written, reason
 from schedlab.lines import Busy, Lines
 from schedlab.outcome import Failure, Outcome, Run, checked_record, to_record
 from schedlab.scenario import DESCRIPTION, Scenario
@@ -83,6 +83,8 @@ class Store:
         self.path = path
         self.finished: list[Run] = []
         """With `resume`, the runs that an earlier process finished."""
+        self.kept = 0
+        """How many runs are stored."""
         try:
             path.mkdir(parents=True, exist_ok=True)
             self._lines = Lines(path / "results.jsonl")
@@ -91,6 +93,7 @@ class Store:
                     raise InputError(f"{path} already holds a result", hint=f"{ELSEWHERE}, or resume it with --resume")
                 if resume and (path / "manifest.json").exists():
                     self.finished, manifest = _finished(path, manifest)
+                    self.kept = len(self.finished)
                     self._lines.cut()
                 text = json.dumps({"schema": SCHEMA, **manifest}, indent=1) + "\n"
                 files.replace(path / "manifest.json", text, sync=True)
@@ -100,7 +103,7 @@ class Store:
         except Busy:
             raise InputError(f"another schedlab is writing its results to {path}", hint=ELSEWHERE) from None
         except OSError as e:
-            raise OutputError(f"cannot keep results in {path}: {reason(e)}", hint=ELSEWHERE) from None
+            raise not_written(f"cannot keep results in {path}", e, then=ELSEWHERE) from None
 
     def append(self, outcome: Outcome) -> None:
         """Add one run; it is on the disk when this returns."""
@@ -108,7 +111,8 @@ class Store:
             self._lines.add(json.dumps(to_record(outcome), separators=(",", ":")).encode() + b"\n")
             self._lines.sync()
         except OSError as e:
-            raise OutputError(f"cannot add to {self.path / 'results.jsonl'}: {reason(e)}") from None
+            raise not_written(f"cannot add to {self.path / 'results.jsonl'}", e) from None
+        self.kept += isinstance(outcome, Run)
 
     def close(self) -> None:
         self._lines.close()

@@ -14,6 +14,7 @@ import pytest
 import sweeps
 from schedlab.arms import accelerator
 from schedlab.cli import main
+from schedlab.errors import not_written
 from schedlab.private import Directory
 from schedlab.studies import history
 
@@ -74,10 +75,13 @@ def test_runs_that_fit_are_kept_and_resumed(scenario: Write, schedlab: Schedlab)
     assert code == 3
     assert err.count(FULL) == 1
     assert "continuing without storing" in err
+    assert "  hint: ulimit -f limits the size of a file\n" in err
+    stored = Path("s/results.jsonl").read_text().count("\n")
+    assert f"{stored} of 12 finished runs are stored; the same command with --resume --out s runs the others" in err
     assert out.splitlines()[:8] == whole.splitlines()[:8], "the table of all runs"
     code, out, err = schedlab("compare", "toy.toml", "--seeds", "6", "--out", "s", "--resume")
     assert code == 0
-    assert "already done" in err
+    assert f"resuming: {stored} runs already done\n" in err
     assert out.replace(" s", " r") == whole.replace(" s", " r")
 
 
@@ -128,3 +132,18 @@ def test_no_room_for_temporary_files_is_one_message(
             err = capsys.readouterr().err
             assert (code, err.count("error: "), "itself failed" in err) == (3, 1, False), err
             assert message in err
+
+
+@pytest.mark.parametrize(
+    ("number", "then", "hint"),
+    [
+        (errno.ENOSPC, None, "free some space"),
+        (errno.ENOSPC, "then resume", "free some space; then resume"),
+        (errno.EROFS, None, "that file system is mounted read-only"),
+        (errno.EIO, "then resume", "then resume"),
+        (errno.EIO, None, None),
+    ],
+)
+def test_a_file_that_cannot_be_written_says_what_helps(number: int, then: str | None, hint: str | None) -> None:
+    error = not_written("cannot write x", OSError(number, "why"), then=then)
+    assert (error.message, error.hint, error.exit_code) == ("cannot write x: why", hint, 3)

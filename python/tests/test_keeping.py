@@ -185,11 +185,14 @@ def test_a_trace_that_cannot_be_written_leaves_the_run(scenario: Write, schedlab
     assert code == 3
     assert "probe.latency.p99" in out
     assert "error: the trace could not be kept: t.ftrace: No space left on device" in err
+    assert "trace: t.ftrace" not in err.splitlines()[-1]
     code, out, err = schedlab("compare", "toy.toml", "--seeds", "6", "--trace", "d", "--out", "r")
     assert code == 3
     assert "probe.latency.p99" in out
     assert "the trace of cfs seed 1 could not be kept" in err
     assert "(5 more traces too)" in err
+    again = schedlab("compare", "toy.toml", "--seeds", "6", "--trace", "d", "--out", "r", "--resume")[2]
+    assert "resuming: 12 runs already done, whose traces are not written again" in again
     assert schedlab("report", "r")[0] == 0
 
 

@@ -14,6 +14,7 @@ import pytest
 
 import console_examples
 import needs
+import new_cases
 import rt_app_table
 import schedlab
 import suites
@@ -65,6 +66,16 @@ def test_a_hanging_suite_is_ended() -> None:
     assert code == 1
     assert "begun" in output
     assert "it hangs" in output
+
+
+@pytest.mark.parametrize(("given", "used"), [(None, "0"), ("1", "1")])
+def test_suites_compile_without_increments_unless_told_otherwise(
+    given: str | None, used: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CARGO_INCREMENTAL", raising=False)
+    if given:
+        monkeypatch.setenv("CARGO_INCREMENTAL", given)
+    assert suites.execute("sh -c 'echo $CARGO_INCREMENTAL'", 60) == (0, f"{used}\n")
 
 
 def test_suites_of_a_lane_never_overlap_and_lanes_do(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,6 +168,55 @@ def test_suites_run_to_their_end_if_no_log_and_no_output_can_be_written(tmp_path
     assert "5 passed, 4 failed, 0 skipped" in tool.stderr
     assert "stdout cannot be written: No space left on device; free some disk space" in tool.stderr
     assert "cannot be written: File exists; make it writable or remove it" in tool.stderr
+
+
+def test_a_suite_that_starts_while_an_interrupt_ends_the_others_is_killed() -> None:
+    running = suites.Running()
+    with pytest.raises(KeyboardInterrupt), running.killed_on_interrupt():
+        raise KeyboardInterrupt
+    with subprocess.Popen(["sleep", "600"], start_new_session=True) as late, running.group(late.pid):
+        assert late.wait(timeout=60) == -signal.SIGKILL
+
+
+def test_new_cases_name_the_seeds_that_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in new_cases.environment(0):
+        monkeypatch.setenv(name, "as before")
+    monkeypatch.setattr(suites, "LOGS", tmp_path)
+    odd = suites.Suite(
+        "odd", "rust", "sh -c 'test $PROPTEST_RNG_SEED = ${PYTEST_ADDOPTS##*=} -a $PROPTEST_RNG_SEED != 8'", 1
+    )
+    monkeypatch.setattr(suites, "SUITES", [odd, suites.Suite("python", "python", "true", 1)])
+    assert new_cases.main(3, 7) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if line.startswith("seed ")] == [
+        "seed 7", "seed 8", "seed 9", "seed 8 failed; to repeat it: make new-cases SEED=8"
+    ]  # fmt: skip
+    assert lines[-1] == "2 passed, 1 failed"
+    assert new_cases.main(1, 9) == 0
+
+
+DRAWS = """
+from hypothesis import given, strategies
+@given(strategies.integers())
+def test_draws(number): print("drew", number)
+"""
+
+
+def test_a_seed_of_new_cases_decides_what_hypothesis_draws(tmp_path: Path) -> None:
+    (tmp_path / "test_draws.py").write_text(DRAWS)
+    folders = os.pathsep.join(str(suites.ROOT / folder) for folder in ("python/tests", "python", "tools"))
+    drawn = [
+        subprocess.check_output(
+            [sys.executable, "-m", "pytest", "-s", "-p", "conftest", "-p", "no:cacheprovider", "test_draws.py"],
+            cwd=tmp_path, env={**os.environ, **new_cases.environment(seed), "PYTHONPATH": folders}, text=True,
+        )
+        for seed in (1, 2)
+    ]  # fmt: skip
+    first, second = ([line for line in output.splitlines() if line.startswith("drew")] for output in drawn)
+    assert len(first) > 50
+    assert first != second
 
 
 def test_skips_are_shown() -> None:

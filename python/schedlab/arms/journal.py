@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from schedlab.errors import ArmError, OutputError, UnsafeError, reason
+from schedlab.errors import ArmError, OutputError, UnsafeError, not_written, reason
 from schedlab.private import Directory, open_below
 
 SETTINGS = re.compile(
@@ -80,7 +80,7 @@ class Journal:
             ) from None
         except OSError as e:
             self.close()
-            raise OutputError(f"cannot keep a journal in {self._path}: {reason(e)}") from None
+            raise not_written(f"cannot keep a journal in {self._path}", e) from None
         self._changes = self.left()
         left = list(self._changes)
         self.restore()
@@ -136,7 +136,7 @@ class Journal:
             if self._folder is not None:
                 self._folder.remove(FILE)
         except OSError as e:
-            raise OutputError(f"cannot remove {self._path / FILE}: {reason(e)}") from None
+            raise not_written(f"cannot remove {self._path / FILE}", e) from None
 
     def close(self) -> None:
         """Release the journal."""

@@ -12,7 +12,7 @@ from schedlab.arms import accelerator, agent, feasible, guest, images, topology
 from schedlab.arms.arm import Flag, Place, check_real, is_cancelled
 from schedlab.arms.order import to_and_fro
 from schedlab.engine import Cancel, Engine
-from schedlab.errors import ArmError, OutputError, reason
+from schedlab.errors import ArmError, not_written
 from schedlab.guests.digests import digest
 from schedlab.guests.emulation import COUNTED, EMULATED, VIRTUAL
 from schedlab.guests.kernels import Kernel
@@ -164,4 +164,4 @@ def _keep(trace: Path, content: bytes) -> None:
     try:
         files.replace(trace, content)
     except OSError as e:
-        raise OutputError(f"cannot write the trace: {reason(e)}", file=str(trace)) from None
+        raise not_written("cannot write the trace", e, file=str(trace)) from None

@@ -50,7 +50,8 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     for words in (*arm.remarks(), *_declared(design)):
         console.say(words)
     if store.finished:
-        console.say(f"resuming: {plural(len(store.finished), 'run')} already done")
+        untraced = ", whose traces are not written again" if options.trace else ""
+        console.say(f"resuming: {plural(len(store.finished), 'run')} already done{untraced}")
     trouble: list[OutputError] = []
     if scenario.arm == "sim":
         # Not beside real kernels, whose runs it would disturb.
@@ -213,9 +214,13 @@ def _tell_torn_traces(result: Result, console: Console) -> bool:
 def _tell_kept(result: Result, store: Store, interrupted: bool, console: Console) -> None:
     total = len(result.seeds) * len(result.scenario.variants)
     kept = len(result.runs)
+    before = "interrupted: " if interrupted else ""
     if kept == 0:
         # The failures have been reported, and there is no result to come back to.
-        console.say(f"{'interrupted: ' if interrupted else ''}none of {total} runs finished, so nothing is stored")
+        console.say(f"{before}none of {total} runs finished, so nothing is stored")
+    elif store.kept < kept:
+        stored = f"{store.kept} of {plural(kept, 'finished run')}"
+        console.say(f"{before}{stored} are stored; the same command with --resume --out {store.path} runs the others")
     elif interrupted:
         console.say(
             f"interrupted: {kept} of {total} runs finished and are stored; `schedlab report {store.path}` shows them"

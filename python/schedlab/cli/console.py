@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TextIO
 from schedlab import files, plain
 from schedlab.cli.parser import Options
 from schedlab.cli.progress import Progress, nothing_to_note, nothing_under_way, write
-from schedlab.errors import OutputError, SchedlabError, reason, render
+from schedlab.errors import SchedlabError, not_written, render
 
 if TYPE_CHECKING:
     from schedlab.engine import UnderWay
@@ -50,7 +50,7 @@ class Console:
             raise
         except OSError as e:
             _abandon(sys.stdout)
-            raise OutputError(f"cannot write to stdout: {reason(e)}") from None
+            raise not_written("cannot write to stdout", e) from None
 
     def flush(self) -> None:
         sys.stdout.flush()
@@ -100,7 +100,7 @@ def write_file(path: Path, text: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         files.replace(path, text)
     except OSError as e:
-        raise OutputError(f"cannot write {path}: {reason(e)}") from None
+        raise not_written(f"cannot write {path}", e) from None
 
 
 def _abandon(stream: TextIO) -> None:

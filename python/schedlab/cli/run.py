@@ -40,9 +40,8 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
             OutputError(f"the trace could not be kept: {run.trace_error}", hint="the metrics are not affected")
         )
     said = "" if limits.place(run).get("untimed") else f"{run.sim_s:.4g} s "
-    console.say(
-        f"{said}{ARMS[scenario.arm]} in {run.wall_s:.2f} s" + (f"; trace: {options.trace}" if options.trace else "")
-    )
+    traced = f"; trace: {options.trace}" if options.trace and not run.trace_error else ""
+    console.say(f"{said}{ARMS[scenario.arm]} in {run.wall_s:.2f} s{traced}")
     return 3 if run.trace_error else 0
 
 

@@ -9,7 +9,7 @@ from schedlab import files
 from schedlab.cli.console import Console, write_file
 from schedlab.cli.parser import Options
 from schedlab.cli.paths import STDOUT
-from schedlab.errors import InputError, OutputError, RunError, reason
+from schedlab.errors import InputError, RunError, not_written
 from schedlab.sweeping import export, store
 from schedlab.sweeping.store import Experiment
 
@@ -68,7 +68,7 @@ def show(experiment: Experiment, options: Options, console: Console) -> None:
             options.export.parent.mkdir(parents=True, exist_ok=True)
             files.replace(options.export, content)
         except OSError as e:
-            raise OutputError(f"cannot write {options.export}: {reason(e)}") from None
+            raise not_written(f"cannot write {options.export}", e) from None
         console.say(f"export: {options.export}")
 
 
@@ -101,7 +101,7 @@ def merge(options: Options, out: Path, console: Console) -> int:
         files.replace(target, text, sync=True)
         files.replace(out / "manifest.json", (first.path / f"manifest-{plan}.json").read_bytes(), sync=True)
     except OSError as e:
-        raise OutputError(f"cannot write {out}: {reason(e)}") from None
+        raise not_written(f"cannot write {out}", e) from None
     experiment = store.read(out)
     tell_failures(experiment, console)
     if experiment.missing:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from schedlab.errors import ArmError, InputError, OutputError, RunError, reason
+from schedlab.errors import ArmError, InputError, RunError, not_written
 from schedlab.guests import digests
 from schedlab.private import Directory
 
@@ -67,7 +67,7 @@ def cache() -> Path:
         with Directory.open(path, create=True):
             return path
     except OSError as e:
-        raise OutputError(f"cannot keep kernels in {path}: {reason(e)}") from None
+        raise not_written(f"cannot keep kernels in {path}", e) from None
 
 
 def cached() -> list[Package]:
@@ -150,7 +150,7 @@ class Apt:
                 archive.unlink()
             part.rename(folder)
         except OSError as e:
-            raise OutputError(f"cannot keep the kernel in {folder}: {reason(e)}") from None
+            raise not_written(f"cannot keep the kernel in {folder}", e) from None
         finally:
             shutil.rmtree(part, ignore_errors=True)
 
@@ -184,7 +184,7 @@ class Apt:
             self._run("apt-get", "update", failing=True)
             (self._state / "updated").touch()
         except OSError as e:
-            raise OutputError(f"cannot keep package lists in {self._state}: {reason(e)}") from None
+            raise not_written(f"cannot keep package lists in {self._state}", e) from None
 
     def _run(self, tool: str, *words: str, cwd: Path | None = None, plain: bool = False, failing: bool = False) -> str:
         options = {

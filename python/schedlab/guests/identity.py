@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from schedlab.errors import InputError, OutputError, reason
+from schedlab.errors import InputError, not_written
 from schedlab.guests.debian import cache_directory
 from schedlab.private import Directory
 
@@ -56,7 +56,7 @@ def keep(key: str, identity: Identity) -> None:
         with Directory.open(cache_directory(), create=True) as folder:
             folder.write(NAME, json.dumps(kept, indent=1, sort_keys=True) + "\n")
     except OSError as e:
-        raise OutputError(f"cannot store the identification: {reason(e)}", file=str(cache_directory() / NAME)) from None
+        raise not_written("cannot store the identification", e, file=str(cache_directory() / NAME)) from None
 
 
 def _kept() -> Mapping[str, Any]:

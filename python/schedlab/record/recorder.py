@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import gzip
 import re
 import tempfile
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from schedlab.engine import Engine
-from schedlab.errors import OutputError, RunError, reason
+from schedlab.errors import RunError, not_written
 from schedlab.guests import initramfs, kernels, programs
 from schedlab.guests.emulation import EMULATIONS
 from schedlab.guests.qemu import Machine, boot, numa
@@ -79,9 +78,7 @@ def record(order: Order, engine: Engine, tell: Teller = lambda _: None) -> Recor
                 else _guest(order, Path(folder), tell)
             )
         except OSError as e:
-            hint = "ulimit -f limits the size of a file" if e.errno == errno.EFBIG else None
-            where = e.filename and str(e.filename)
-            raise OutputError(f"cannot write the recorded trace: {reason(e)}", hint=hint, file=where) from None
+            raise not_written("cannot write the recorded trace", e, file=e.filename and str(e.filename)) from None
         counts = engine.convert(str(taken.trace), str(order.out))
     return Recording(order.out, counts, taken.exit_code, taken.probes, taken.cut, taken.console)
 

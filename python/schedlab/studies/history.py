@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from schedlab import files
-from schedlab.errors import InputError, OutputError, reason
+from schedlab.errors import InputError, not_written
 from schedlab.studies.score import Score
 
 SCHEMA = "schedlab.studies/1"
@@ -73,7 +73,7 @@ def write(file: Path, entries: Sequence[Entry]) -> None:
     try:
         files.replace(file, text + "\n")
     except OSError as e:
-        raise OutputError(f"cannot write {file}: {reason(e)}") from None
+        raise not_written(f"cannot write {file}", e) from None
 
 
 def seconds(file: Path) -> dict[str, float]:

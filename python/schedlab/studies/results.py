@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from schedlab import files
-from schedlab.errors import InputError, OutputError, reason
+from schedlab.errors import InputError, not_written, reason
 from schedlab.statistics import Interval
 from schedlab.studies.figures import Published
 from schedlab.studies.reasons import Reason
@@ -50,7 +50,7 @@ def write(file: Path, report: Report, origins: Origins) -> None:
     try:
         files.replace(file, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
     except OSError as e:
-        raise OutputError(f"cannot write {file}: {reason(e)}") from None
+        raise not_written(f"cannot write {file}", e) from None
 
 
 def read(

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from schedlab.errors import InputError, OutputError, reason
+from schedlab.errors import InputError, OutputError, not_written
 from schedlab.lines import Busy, Lines
 from schedlab.sweeping.plan import Plan
 from schedlab.sweeping.store import describe, statuses
@@ -39,7 +39,7 @@ class Writer:
             raise InputError(f"another schedlab is writing to {self.file}", hint=hint) from None
         except OSError as e:
             hint = "choose another directory with --out"
-            raise OutputError(f"cannot keep runs in {path}: {reason(e)}", hint=hint) from None
+            raise not_written(f"cannot keep runs in {path}", e, then=hint) from None
         self._changed = threading.Condition()
         self._written = self._synced = 0
         self._trouble: OSError | None = None
@@ -102,7 +102,7 @@ class Writer:
 
     def _error(self, e: OSError) -> OutputError:
         hint = "the runs before it are kept; the same command resumes"
-        return OutputError(f"cannot add to {self.file}: {reason(e)}", hint=hint)
+        return not_written(f"cannot add to {self.file}", e, then=hint)
 
 
 def _sync_folder(folder: Path) -> None:

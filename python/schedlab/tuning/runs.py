@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from schedlab import documents, files, lines, shape
-from schedlab.errors import InputError, OutputError, reason
+from schedlab.errors import InputError, not_written
 from schedlab.lines import Busy, Lines
 from schedlab.outcome import Failure, Run
 from schedlab.runner import Job, Runner, Runs
@@ -42,7 +42,7 @@ class Kept:
         except Busy:
             raise InputError(f"another schedlab is writing to {path}", hint="choose another --out") from None
         except OSError as e:
-            raise OutputError(f"cannot keep runs in {path}: {reason(e)}", hint="choose another --out") from None
+            raise not_written(f"cannot keep runs in {path}", e, then="choose another --out") from None
 
     def get(self, key: str) -> dict[str, float | None] | None:
         """The metrics of a run that has finished, by its key."""
@@ -57,7 +57,7 @@ class Kept:
             self._lines.add(json.dumps({"key": key, "metrics": dict(metrics)}, separators=(",", ":")).encode() + b"\n")
             self._lines.sync()
         except OSError as e:
-            raise OutputError(f"cannot keep a run: {reason(e)}", hint="the runs before it are kept") from None
+            raise not_written("cannot keep a run", e, then="the runs before it are kept") from None
 
     def close(self) -> None:
         if self._lines is not None:
