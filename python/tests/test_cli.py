@@ -454,7 +454,7 @@ def test_a_full_stdout_is_said(tmp_path: Path) -> None:
             cwd=tmp_path, env=_env(), stdout=full, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
     assert done.returncode == 3
-    assert done.stderr == "error: cannot write to stdout: No space left on device\n"
+    assert done.stderr == "error: cannot write to stdout: No space left on device\n  hint: free some space\n"
 
 
 def _python(*arguments: str) -> subprocess.CompletedProcess[str]:
