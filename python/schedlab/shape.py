@@ -35,6 +35,8 @@ def loads(text: str | bytes) -> Any:
         return json.loads(text, parse_constant=refuse)
     except RecursionError:
         raise ShapeError("nested too deeply") from None
+    except UnicodeDecodeError:
+        raise ShapeError("not UTF-8 text") from None
 
 
 def string(value: Any, path: str) -> None:

@@ -21,6 +21,8 @@ MANIFEST = shape.table(
     {"provenance": shape.mapping(shape.anything), "design": DESIGN, "build": shape.string},
 )
 
+FILES = ("manifest.json", "results.jsonl")
+RESULT = "a result is a directory that `schedlab compare` has written; it names it when it ends"
 ELSEWHERE = "choose another directory with --out"
 NO_DESIGN = Design()
 """A design without looks at the data and without runs for the noise floor."""
@@ -150,6 +152,8 @@ def _without_seeds(value: Any) -> Any:
 def read(path: Path) -> Result:
     """Read a result directory back; a torn last line, which a killed process left, is skipped."""
     directory = path if path.is_dir() else path.parent
+    if path.is_file() and path.name not in FILES:
+        raise InputError("this file is not a result", file=str(path), hint=RESULT)
     manifest = _manifest(directory / "manifest.json", path)
     scenario, seeds = Scenario.from_description(manifest["scenario"]), tuple(manifest["seeds"])
     design = Design.from_record(manifest.get("design"))
@@ -159,17 +163,16 @@ def read(path: Path) -> Result:
 
 def _manifest(file: Path, asked: Path | None = None) -> dict[str, Any]:
     """The manifest; `asked`: how the user named the result, if not by this file."""
-    hint = "a result is a directory that `schedlab compare` has written; it names it when it ends"
     try:
         manifest: dict[str, Any] = documents.cleaned(shape.loads(file.read_bytes()))
     except OSError as e:
         missing = isinstance(e, FileNotFoundError) and file.parent.is_dir()
         why = f"the directory has no {file.name}" if missing else reason(e)
-        raise InputError(f"there is no result: {why}", file=str(asked or file), hint=hint) from None
+        raise InputError(f"there is no result: {why}", file=str(asked or file), hint=RESULT) from None
     except ValueError as e:
-        raise InputError(f"not a result manifest: {e}", file=str(file), hint=hint) from None
+        raise InputError(f"not a result manifest: {e}", file=str(file), hint=RESULT) from None
     if not isinstance(manifest, dict) or manifest.get("schema") != SCHEMA:
-        raise InputError(f"not a result manifest of schema {SCHEMA}", file=str(file), hint=hint)
+        raise InputError(f"not a result manifest of schema {SCHEMA}", file=str(file), hint=RESULT)
     try:
         shape.fits(manifest, MANIFEST)
     except shape.ShapeError as e:

@@ -229,6 +229,16 @@ def test_foreign_files_are_named(file: str, content: str, words: str, scenario: 
     assert f"r/{file}" in err
 
 
+def test_a_file_that_is_not_of_a_result_is_refused_and_one_that_is_names_it(scenario: Write, schedlab: Call) -> None:
+    scenario()
+    schedlab("compare", "toy.toml", "--out", "r", "--seeds", "2")
+    code, _, err = schedlab("report", "toy.toml")
+    assert (code, err.splitlines()[:2]) == (2, ["error: this file is not a result", "  --> toy.toml"])
+    assert schedlab("report", "r/manifest.json")[:2] == schedlab("report", "r")[:2]
+    Path("r/manifest.json").write_bytes(b"\xff")
+    assert "error: not a result manifest: not UTF-8 text\n  --> r/manifest.json" in schedlab("report", "r")[2]
+
+
 def test_two_results_without_a_common_variant(scenario: Write, schedlab: Call) -> None:
     schedlab("compare", scenario(), "--out", "a", "--seeds", "2")
     other = [{"name": n, "kernel": "6.1", "summary": "", "changes": {}} for n in ("x", "y")]

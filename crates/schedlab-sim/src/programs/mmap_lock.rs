@@ -17,8 +17,10 @@ use crate::kernel::{lock_waited, Life, RwSem, Spin, Wait, Waiter};
 use crate::machine::{Mode, Stall, WORK_SHIFT};
 use crate::run::Source;
 
-/// How often a spinning task tests whether the owner still runs. The kernel tests it continuously; a release of the lock takes
-/// effect at once here, too.
+/// How often a spinning task tests whether the owner still runs (estimate; 1 to 50 us are reasonable). The kernel tests it in
+/// every turn of its loop, but each test is an event here. A spin therefore ends up to one step too late after the owner has
+/// left its CPU. That is short beside the time for which an owner is off the CPU (a slice, 0.7 ms or more, or a sleep), and
+/// long beside a test. A release of the lock ends the step at once.
 const SPIN_STEP: Nanos = 10_000;
 
 /// The operation begins. False: the thread waits for the lock, and begins it again when it has been woken.
