@@ -70,11 +70,11 @@ fn disables_interrupts() -> Vec<Op> {
 fn a_munmap_waits_for_the_cpus_that_run_its_process() {
     let all = IPI + IRQ + FLUSH;
     for (name, others, wait) in [
-        ("alone", vec![], 0),
+        ("alone", vec![], FLUSH),
         ("another thread", vec![(0, computes())], all),
         ("two threads, in parallel", vec![(0, computes()), (0, computes())], all),
-        ("another process", vec![(1, computes())], 0),
-        ("a thread that sleeps", vec![(0, vec![Op::Sleep(Amount::Fixed(8 * MSEC))])], 0),
+        ("another process", vec![(1, computes())], FLUSH),
+        ("a thread that sleeps", vec![(0, vec![Op::Sleep(Amount::Fixed(8 * MSEC))])], FLUSH),
         ("interrupts disabled", vec![(0, disables_interrupts())], 100_000 + IRQ + FLUSH),
     ] {
         let cpus = 1 + others.len() as u32;
@@ -83,6 +83,17 @@ fn a_munmap_waits_for_the_cpus_that_run_its_process() {
         outcome.unwrap();
         assert_eq!(record.samples(), [wait], "{name}");
     }
+}
+
+/// The CPU flushes its own TLB while the others flush theirs.
+#[test]
+fn all_cpus_flush_at_the_same_time() {
+    let mut spec = shoots_down(2, processes(vec![(0, unmaps()), (0, computes())]));
+    let mut machine = (*spec.machine).clone();
+    machine.costs.ipi = std::array::from_fn(|_| Dist::Constant(0));
+    machine.costs.irq = Dist::Constant(0);
+    spec.machine = std::sync::Arc::new(machine);
+    assert_eq!(record(&spec).1.samples(), [FLUSH]);
 }
 
 /// The CPU that is interrupted loses the time of the handler.

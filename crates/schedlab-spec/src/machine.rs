@@ -116,8 +116,8 @@ pub struct Costs {
     pub vm_exit_nested: Dist,
     /// Visiting one vCPU in the host's walk over all of them (`idle_hint = "vpa"`).
     pub idle_hint: Dist,
-    /// Flushing pages from the TLB of a CPU that another CPU interrupts for this, without the interrupt. 0: the hardware
-    /// broadcasts flushes.
+    /// Flushing pages from the TLB of a CPU, its own or that of a CPU that is interrupted for this, without the interrupt. 0: the
+    /// hardware broadcasts flushes.
     pub tlb_flush: Dist,
     /// One iteration of a loop that waits for a spinlock of the kernel: a read of the lock and `cpu_relax` (PAUSE). 0:
     /// waiters never halt.

@@ -17,10 +17,11 @@ pub struct Unmeasured {
 const INTERNAL: &str = "internal to the kernel; neither a program nor a tracepoint can measure it";
 const HOST: &str = "it concerns the host of a guest, where the agent does not run";
 const TWO_CPUS: &str = "the measurement needs two CPUs and there is only one";
+const BROADCAST: &str = "the hardware broadcasts flushes, so that no CPU is interrupted";
 const TOO_FEW: &str = "too few undisturbed samples";
 
 /// Costs that no calibration measures.
-const NEVER: [(&str, &str); 11] = [
+const NEVER: [(&str, &str); 10] = [
     ("scan-cpu", INTERNAL),
     ("balance-pass", INTERNAL),
     ("balance-cpu", INTERNAL),
@@ -30,7 +31,6 @@ const NEVER: [(&str, &str); 11] = [
     ("idle-hint", HOST),
     ("cpu-relax", HOST),
     ("ple-window", HOST),
-    ("tlb-flush", "internal to the kernel; munmap is measured in a process of one thread"),
     ("exec", "the agent does not execute programs; lat_proc of lmbench measures it"),
 ];
 
@@ -39,8 +39,18 @@ const BETWEEN_CPUS: [(&str, bool); 5] =
     [("ipi", false), ("ipi-send", false), ("irq", true), ("idle", true), ("line-transfer", false)];
 
 /// Costs that are absent only if their samples were disturbed.
-const SAMPLED: [&str; 9] =
-    ["syscall", "switch-thread", "switch-process", "wakeup", "tick", "ipi", "ipi-send", "irq", "line-transfer"];
+const SAMPLED: [&str; 10] = [
+    "syscall",
+    "switch-thread",
+    "switch-process",
+    "wakeup",
+    "tick",
+    "ipi",
+    "ipi-send",
+    "irq",
+    "line-transfer",
+    "tlb-flush",
+];
 
 /// The costs that are not among the measured ones, with the reason.
 pub fn reasons(
@@ -57,6 +67,9 @@ pub fn reasons(
         Some(_) if !unmeasured.asked => "measured only with --traced".to_owned(),
         Some(why) => format!("only tracepoints separate it from other costs: {why}"),
     };
+    if !cfg!(target_arch = "x86_64") {
+        absent.insert("tlb-flush", BROADCAST.to_owned());
+    }
     let is_absent = |key: &&&'static str| !costs.contains_key(**key);
     absent.extend(traced::PARTS.iter().filter(is_absent).map(|key| (*key, why.clone())));
     for key in SAMPLED.iter().filter(is_absent) {
@@ -89,6 +102,7 @@ mod tests {
                 Some("only tracepoints separate it from other costs: no tracefs"),
             ),
             (false, None, true, "vm-exit", Some(HOST)),
+            (false, None, true, "tlb-flush", Some(if cfg!(target_arch = "x86_64") { TOO_FEW } else { BROADCAST })),
         ];
         for (one_cpu, off_reason, asked, key, want) in cases {
             let unmeasured = Unmeasured { one_cpu, off_reason: off_reason.map(str::to_owned), asked };

@@ -1,5 +1,13 @@
 //! Costs of work on memory, with the steps that a run's tasks take: page faults, munmap, reads of the page cache.
 //!
+//! A munmap flushes the TLB if any page of the mapping was present. That is measured with pages that have only been read, which all
+//! refer to the page of zeros, so that none is freed. What a munmap of `n` such pages takes grows evenly as long as the kernel
+//! flushes them one by one, which it does up to 33 (tlb_single_page_flush_ceiling, arch/x86/mm/tlb.c):
+//!
+//! ```text
+//! tlb-flush = t(1) - t(0) - (t(17) - t(1)) / 16
+//! ```
+//!
 //! Now and then a tick comes in a batch of faults or a read and lengthens it by a tenth or more; the simulator adds ticks of its
 //! own. So of two measurements in succession the shorter one counts. A munmap takes milliseconds and a tick none of its length
 //! that matters.
@@ -24,6 +32,8 @@ const BATCH: u64 = 32;
 const FREED: usize = 1024;
 /// Pages of a mapping of which none is present.
 const MAPPED: usize = 1;
+/// Pages of the mapping by which the flush of a TLB is measured.
+const FLUSHED: usize = 17;
 /// KiB of one read.
 const READ: u64 = 256;
 
@@ -43,6 +53,14 @@ pub fn measure(effort: Effort, costs: &mut BTreeMap<&'static str, Entry>) -> Res
         unmaps,
         format!("munmap() of {MAPPED} pages of which none is present less syscall, the shorter of two"),
     );
+    if cfg!(target_arch = "x86_64") {
+        let how = format!(
+            "munmap() of {FLUSHED} pages of which one refers to the page of zeros less one of which none is present, \
+             less a {0}th of what {0} more add, the shorter of two",
+            FLUSHED - 1
+        );
+        put("tlb-flush", flushes(effort.few)?, how);
+    }
     let mut memory = Memory::to_measure(FREED)?;
     let mapped = batches(effort.few, &mut memory, Memory::map)?;
     let how = format!("first write to a page of a shared file in memory; means of {BATCH}, the shorter of two");
@@ -89,6 +107,28 @@ fn mappings(samples: usize, call: Nanos) -> Result<(Vec<Nanos>, Vec<Nanos>)> {
         unmaps.push((now() - mapped).saturating_sub(call));
     }
     Ok((shorter(&maps), shorter(&unmaps)))
+}
+
+/// Samples what a munmap takes longer if a page is present, beyond what each further one adds.
+fn flushes(samples: usize) -> Result<Vec<Nanos>> {
+    let mut times = Vec::with_capacity(samples);
+    for _ in 0..samples {
+        let [none, one, all] =
+            [0, 1, FLUSHED].map(|present| -> Result<Nanos> { Ok(zeros(present)?.min(zeros(present)?)) });
+        let (none, one, all) = (none?, one?, all?);
+        let further = all.saturating_sub(one) / (FLUSHED as u64 - 1);
+        times.push(one.saturating_sub(none + further));
+    }
+    Ok(times)
+}
+
+/// The time of a munmap of pages of which so many refer to the page of zeros.
+fn zeros(present: usize) -> Result<Nanos> {
+    let mapping = Pages::private(FLUSHED).map_err(os("mmap"))?;
+    (0..present).for_each(|page| mapping.read(page));
+    let begin = now();
+    drop(mapping);
+    Ok(now() - begin)
 }
 
 /// Samples the time by page of a munmap. Pages to which pipes refer lose their last mapping in it, as all do, but are not freed.

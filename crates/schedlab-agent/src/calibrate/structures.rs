@@ -96,12 +96,7 @@ impl Way {
 pub fn measure(effort: Effort, cpus: &Cpus) -> Result<Structures> {
     let mut ns = BTreeMap::new();
     for (distance, cpu) in &cpus.others {
-        let mut by_way = BTreeMap::new();
-        for (way, name) in WAYS {
-            let median = |size| Ok(Cost::of(samples(effort.few / 4, cpus.first, *cpu, way, size)?, "").map(|c| c.p50));
-            by_way.insert(name, LINES.into_iter().map(median).collect::<Result<Vec<_>>>()?);
-        }
-        ns.insert(*distance, by_way);
+        ns.insert(*distance, medians(effort.few / 4, cpus.first, *cpu)?);
     }
     let how = format!(
         "CPU {} accesses {STRUCTURES} structures that another CPU has written, and again; difference by structure, median",
@@ -110,16 +105,16 @@ pub fn measure(effort: Effort, cpus: &Cpus) -> Result<Structures> {
     Ok(Structures { lines: LINES, ns, how })
 }
 
-/// Samples of the time to access a structure of so many lines on the CPU `here` after the CPU `there` has written it.
-fn samples(samples: usize, here: u32, there: u32, way: Way, size: usize) -> Result<Vec<Nanos>> {
-    let lines: Vec<Line> = (0..STRUCTURES * size).map(|_| Line::default()).collect();
+/// The median time to access a structure on the CPU `here` after the CPU `there` has written it, by way of access and number of lines.
+fn medians(samples: usize, here: u32, there: u32) -> Result<BTreeMap<&'static str, Vec<Option<Nanos>>>> {
+    let most = LINES.into_iter().max().unwrap_or(0);
+    let lines: Vec<Line> = (0..STRUCTURES * most).map(|_| Line::default()).collect();
     let mut order: Vec<usize> = (0..lines.len()).collect();
     stream(0, "structures").shuffle(&mut order);
     // Odd: `here` accesses the lines. Even: `there` writes them.
     let (turn, over) = (Line::default(), AtomicBool::new(false));
     pin(here)?;
-    let end = now() + LIMIT;
-    let mut times = Vec::with_capacity(samples);
+    let mut medians = BTreeMap::new();
     thread::scope(|scope| {
         let writer = scope.spawn(|| -> Result<()> {
             pin(there)?;
@@ -132,16 +127,24 @@ fn samples(samples: usize, here: u32, there: u32, way: Way, size: usize) -> Resu
             Ok(())
         });
         let mut round = 1;
-        while times.len() < samples && comes(&turn, round, || now() >= end) {
-            let [first, second] = [(); 2].map(|()| way.pass(&lines, &order, size));
-            times.push(first.saturating_sub(second) / STRUCTURES as u64);
-            turn.0.store(round + 1, Release);
-            round += 2;
+        for (way, name) in WAYS {
+            let mut median = |size| {
+                let (end, order) = (now() + LIMIT, &order[..STRUCTURES * size]);
+                let mut times = Vec::with_capacity(samples);
+                while times.len() < samples && comes(&turn, round, || now() >= end) {
+                    let [first, second] = [(); 2].map(|()| way.pass(&lines, order, size));
+                    times.push(first.saturating_sub(second) / STRUCTURES as u64);
+                    turn.0.store(round + 1, Release);
+                    round += 2;
+                }
+                Cost::of(times, "").map(|cost| cost.p50)
+            };
+            medians.insert(name, LINES.map(&mut median).to_vec());
         }
         over.store(true, SeqCst);
         writer.join().unwrap_or(Ok(()))
     })?;
-    Ok(times)
+    Ok(medians)
 }
 
 /// Waits for this turn; false if the measurement is over before. Whether it is over is checked rarely, as the check takes longer
@@ -217,7 +220,7 @@ mod tests {
     #[test]
     fn a_cpu_that_does_not_exist_ends_the_measurement_with_its_number() {
         let cpu = crate::run::allowed_cpus().unwrap()[0];
-        let error = thread::spawn(move || samples(5, cpu, 1_000, Way::Read, 1)).join().unwrap().unwrap_err();
+        let error = thread::spawn(move || medians(5, cpu, 1_000)).join().unwrap().unwrap_err();
         assert!(error.to_string().contains("CPU 1000"), "{error}");
     }
 

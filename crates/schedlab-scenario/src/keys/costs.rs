@@ -62,7 +62,7 @@ pub const COSTS: Section = Section {
         key("vm-exit", "cost", "0ns", "a VM exit that the host's kernel handles, and the entry after it"),
         key("vm-exit-nested", "cost", "0ns", "the same of a guest in a guest, with the exits of the outer guest on the way"),
         key("idle-hint", "cost", "0ns", "visiting one vCPU in the host's walk over all vCPUs (idle_hint = \"vpa\")"),
-        key("tlb-flush", "cost", "0ns", "munmap by a thread: flushing the TLB of each other CPU that runs the process, without the interrupt; 0: the hardware broadcasts flushes"),
+        key("tlb-flush", "cost", "0ns", "munmap: flushing the TLB of each CPU that runs the process, its own included, without the interrupt; 0: the hardware broadcasts flushes"),
         key("cpu-relax", "cost", "0ns", "one iteration of the spin loop of a guest's kernel; 0: its waiters never halt"),
         key("ple-window", "cost", "0ns", "the longest time for which a guest's kernel spins without a VM exit; 0: unlimited"),
         key("line-transfer", "cost by distance", "0", "fetching a cache line that another CPU touched last"),

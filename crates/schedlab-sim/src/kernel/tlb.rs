@@ -1,9 +1,11 @@
-//! TLB shootdowns: a CPU that has unmapped pages interrupts the other CPUs that run tasks of the process, and waits for them.
+//! TLB flushes: a CPU that has unmapped pages interrupts the other CPUs that run tasks of the process, flushes its own TLB meanwhile,
+//! and waits for them.
 //!
 //! Follows flush_tlb_mm_range and native_flush_tlb_multi (arch/x86/mm/tlb.c), smp_call_function_many_cond (kernel/smp.c), and in
 //! guests kvm_flush_tlb_multi and kvm_smp_send_call_func_ipi (arch/x86/kernel/kvm.c) of 6.12.117. Machines whose TLBs are
-//! flushed by hardware broadcasts (arm64, POWER, s390) state no cost and have no shootdowns. Left out: CPUs that are
-//! idle with the page tables still loaded, which are interrupted if tables are freed.
+//! flushed by hardware broadcasts (arm64, POWER, s390) state no cost and have no shootdowns. Left out: that a CPU which flushes
+//! nobody's TLB but its own has interrupts disabled, and CPUs that are idle with the page tables still loaded, which are
+//! interrupted if tables are freed.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 use schedlab_trace::Sink;
@@ -16,23 +18,25 @@ use crate::run::{Run, Source};
 /// Work that no run ends.
 const FOREVER: u64 = 1 << 60;
 
-/// `flush_tlb_mm_range` on the CPU of the task. True: it waits for other CPUs, with preemption disabled.
+/// `flush_tlb_mm_range` on the CPU of the task: the time of its own flush, or `None` if it waits for other CPUs, with preemption
+/// disabled, until they and itself have flushed.
 pub fn flush_tlb_mm_range<S: Sink>(
     run: &mut Run<S>,
     machine: &mut Machine,
     kernel: &mut Kernel,
     cpu: CpuId,
     task: TaskId,
-) -> bool {
+) -> Option<Nanos> {
     let targets = flush_tlb_multi(kernel, cpu, kernel.tasks[task.index()].process);
+    let own = machine.tlb_flush(cpu);
     if targets.is_empty() {
-        return false;
+        return Some(own);
     }
     kernel.cpus[cpu.index()].flush.waits = targets.len() as u32;
-    kernel.cpus[cpu.index()].flush.until = run.now;
+    kernel.cpus[cpu.index()].flush.until = run.now + own;
     smp_call_function_many_cond(run, machine, kernel, cpu, &targets);
     spin(machine, kernel, cpu);
-    true
+    None
 }
 
 /// The CPUs that are interrupted: those that run a task of the process. In a guest with deferred flushes not those whose vCPU

@@ -7,7 +7,7 @@ use schedlab_model::{CpuId, Nanos};
 pub struct TlbFlush {
     /// CPUs that have not flushed yet.
     pub waits: u32,
-    /// When the last of the other flushes ends.
+    /// When the last of the flushes ends, its own included.
     pub until: Nanos,
     /// Senders whose requests it has not handled (`call_single_queue`).
     pub senders: Vec<CpuId>,

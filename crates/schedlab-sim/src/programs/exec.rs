@@ -12,7 +12,7 @@ use super::io::transfer;
 use super::mmap_lock::{
     downgrade_mmap_lock, release_mmap_lock, spin_for_mmap_lock, spins_for_mmap_lock, take_mmap_lock,
 };
-use super::position::{Next, Step};
+use super::position::{Next, Step, UNMAP_FLUSHED, UNMAP_PAGES_NEXT};
 use super::running::Running;
 use super::section::{begin_unmap_pages, end_section};
 use super::shared::begin_shared_io;
@@ -293,7 +293,11 @@ fn other_effect<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
 
 /// Whether the first part of a munmap by a thread is over, in which it held `mmap_lock` for writing.
 fn unmaps_pages_next<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
-    matches!(op, Op::Memory { work: MemoryWork::Unmap, .. }) && std::mem::take(&mut x.position().phase) == 1
+    let next = matches!(op, Op::Memory { work: MemoryWork::Unmap, .. }) && x.position().phase == UNMAP_PAGES_NEXT;
+    if next {
+        x.position().phase = 0;
+    }
+    next
 }
 
 /// The rest of that munmap, in which it holds the lock for reading. False: it takes no time and is over at once.
@@ -313,13 +317,27 @@ fn forks_next<S: Sink>(x: &mut Running<S>) -> bool {
     matches!(x.programs.code.get(next), Some(Op::Fork { .. }))
 }
 
-/// munmap flushes the TLBs of the CPUs that run the process. True: it waits for them.
+/// munmap flushes the TLBs of the CPUs that run the process, this one among them. True: that takes time.
 fn flushes<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
     let Op::Memory { work: MemoryWork::Unmap, .. } = op else { return false };
     if x.segment().mode == Mode::LockSpin {
         return kernel::csd_lock_wait(x.run, x.machine, x.kernel, x.cpu);
     }
-    kernel::flush_tlb_mm_range(x.run, x.machine, x.kernel, x.cpu, x.task)
+    if std::mem::take(&mut x.position().phase) == UNMAP_FLUSHED {
+        return false;
+    }
+    match kernel::flush_tlb_mm_range(x.run, x.machine, x.kernel, x.cpu, x.task) {
+        None => true,
+        Some(0) => false,
+        Some(own) => {
+            let segment = &mut x.machine.cpus[x.cpu.index()].segment;
+            // The check points of the munmap are over.
+            (segment.every, segment.every_before) = (0, 0);
+            let position = &mut x.programs.positions[x.task.index()];
+            position.phase = UNMAP_FLUSHED;
+            position.work(segment, Mode::Kernel, own)
+        }
+    }
 }
 
 /// A page fault returns to user mode as an interrupt does, not as a system call.

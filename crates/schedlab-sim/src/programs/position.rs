@@ -13,6 +13,12 @@ use crate::machine::{Mode, Segment, WORK_SHIFT};
 /// Longest step, 13 days: beyond any run, and far from overflow as work or as a time.
 pub const AMOUNT_MAX: Nanos = 1 << 50;
 
+/// The `phase` of a munmap that has held `mmap_lock` for writing and has not begun with the pages.
+pub const UNMAP_PAGES_NEXT: u8 = 1;
+
+/// The `phase` of a munmap that flushes the TLB of its own CPU.
+pub const UNMAP_FLUSHED: u8 = 2;
+
 /// What happens when the current segment ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
@@ -50,7 +56,7 @@ pub struct Position {
     pub carry: u64,
     /// Bytes left of the channel call in progress.
     pub io_left: u32,
-    /// How far an exec has come (not yet balanced, balanced, loaded), or a FUTEX_WAIT (queued or not).
+    /// How far an exec has come (not yet balanced, balanced, loaded), a FUTEX_WAIT (queued or not), or a munmap.
     pub phase: u8,
     /// The operation blocked and has been woken since it began.
     pub resumed: bool,

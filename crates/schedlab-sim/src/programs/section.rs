@@ -12,7 +12,7 @@ use super::block::wait_once;
 use super::kernel_lock::kernel_unlock;
 use super::mmap_lock::holds_mmap_lock;
 use super::objects::Object;
-use super::position::Next;
+use super::position::{Next, UNMAP_PAGES_NEXT};
 use super::running::Running;
 use crate::kernel::{self, Wait};
 use crate::machine::{Mode, WORK_SHIFT};
@@ -63,7 +63,7 @@ fn begin_memory<S: Sink>(x: &mut Running<S>, work: MemoryWork, kib: u64) -> Next
         MemoryWork::Mmap => (costs.syscall.draw(dice) + costs.mmap.draw_any(dice), 0, 0),
         MemoryWork::Unmap => {
             let locked = holds_mmap_lock(x);
-            x.position().phase = u8::from(locked);
+            x.position().phase = if locked { UNMAP_PAGES_NEXT } else { 0 };
             let pages = if locked { Next::Work(Mode::Kernel, 0) } else { begin_unmap_pages(x, kib) };
             let (costs, dice) = (&x.machine.costs, &mut x.kernel.tasks[x.task.index()].dice);
             let call = costs.syscall.draw(dice) + costs.munmap.draw_any(dice);
