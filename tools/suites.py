@@ -192,7 +192,7 @@ def written(log: Path, output: str) -> str | None:
     return None
 
 
-ROOM = "free some disk space; a full run writes about 6 GB, and `make clean` removes an earlier build"
+ROOM = "free some disk space; a full run writes about 4 GB, and `make clean` removes an earlier build"
 
 
 def remedy(error: OSError) -> str:

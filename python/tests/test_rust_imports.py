@@ -105,3 +105,13 @@ def test_what_a_module_exports_is_found_where_it_is_defined() -> None:
 
 def test_use_trees() -> None:
     assert list(leaves("a::{b, c::{d, e as f}, self}")) == ["a::b", "a::c::d", "a::c::e", "a::self"]
+
+
+def test_every_file_of_a_joint_test_binary_is_a_module_of_it() -> None:
+    joint = {crate: text for crate in CRATES if "autotests = false" in (text := (crate / "Cargo.toml").read_text())}
+    assert {crate.name for crate in joint} == {"schedlab-lab", "schedlab-sim"}
+    for crate, manifest in joint.items():
+        roots = {crate / path for path in re.findall(r'^path = "(tests/.+)"$', manifest, re.M)}
+        modules = {module for root in roots for module in re.findall(r"^mod (\w+);$", root.read_text(), re.M)}
+        files = {path.stem for path in {*crate.glob("tests/*.rs")} - roots}
+        assert files <= modules, f"{crate.name}: no test binary has {sorted(files - modules)}"

@@ -1,7 +1,5 @@
 //! Hybrids of two rows run: with any single difference the simulator's checks still hold.
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
-
 use std::sync::atomic::AtomicBool;
 
 use schedlab_lab::{differences, hybrid};

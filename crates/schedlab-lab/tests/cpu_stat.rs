@@ -1,7 +1,5 @@
 //! Every result has the bandwidth statistics of its control groups, with the names and meaning of `cpu.stat`.
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
-
 use std::sync::atomic::AtomicBool;
 
 use schedlab_lab::{run, Run};

@@ -1,7 +1,5 @@
 //! The first difference between two variants is the decision whose rule differs.
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
-
 use std::sync::atomic::AtomicBool;
 
 use schedlab_lab::explain::{

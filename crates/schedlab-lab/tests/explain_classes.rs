@@ -1,7 +1,5 @@
 //! Decisions between groups, about quotas and of the real-time class are explained like those between tasks.
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
-
 use std::sync::atomic::AtomicBool;
 
 use schedlab_lab::explain::{explain, why, DecisionView, FirstDifference, Question, TaskSelector, TaskState, Why};

@@ -1,5 +1,4 @@
 //! Explain looks into the first guest: what a halted vCPU reads as is why a wakee goes elsewhere.
-#![allow(clippy::unwrap_used)]
 
 use std::sync::atomic::AtomicBool;
 

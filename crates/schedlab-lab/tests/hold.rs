@@ -1,7 +1,5 @@
 //! Properties of every row, checked on whole runs: the share of a sleeper, the lag bound with a thousand tasks, known bugs.
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
-
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 

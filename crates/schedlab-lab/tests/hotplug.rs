@@ -1,7 +1,5 @@
 //! The scenario hotplug: requests wait longer while half of the cores are offline, and runs repeat.
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
-
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 

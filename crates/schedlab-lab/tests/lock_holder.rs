@@ -1,8 +1,6 @@
 //! A spinlock in user space whose holders take page faults: the scenarios lock-holder-preempted, lock-holder-2mib and
 //! lock-holder-clients in short form.
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
-
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 

@@ -1,7 +1,5 @@
 //! Real-time tasks in whole runs: their latency under load and their effect on other tasks.
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
-
 use std::sync::atomic::AtomicBool;
 
 use schedlab_scenario::Scenario;

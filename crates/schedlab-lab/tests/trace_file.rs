@@ -1,7 +1,5 @@
 //! If the trace cannot be written, the run still has its metrics.
 
-#![allow(clippy::unwrap_used)] // a test fails by panicking
-
 use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;

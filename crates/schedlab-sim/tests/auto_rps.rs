@@ -1,12 +1,9 @@
 //! `auto-rps` of schbench 1.0 makes the CPUs as busy as it is asked to.
-#![allow(clippy::unwrap_used)]
 
-mod support;
-
+use crate::support::{flat, kernel, record, spec};
 use schedlab_model::{MSEC, SEC};
 use schedlab_trace::Kind;
 use schedlab_workload::catalogue::{self, OptionValue, Where};
-use support::{flat, kernel, record, spec};
 
 /// Requests completed in the last ten of 25 seconds on four CPUs.
 fn served(percent: i64, rps: i64) -> u64 {

@@ -1,16 +1,13 @@
 //! Quotas of groups in whole runs: how much CPU time they get, and when.
-#![allow(clippy::unwrap_used)]
-
-mod support;
 
 use std::sync::Arc;
 
+use crate::support::{flat, kernel, record, spec, tasks};
 use schedlab_model::{Nanos, MSEC, SEC};
 use schedlab_policy::Version;
 use schedlab_spec::{Cgroup, CpuMax, RunSpec};
 use schedlab_trace::Kind;
 use schedlab_workload::{Amount, Op, Workload};
-use support::{flat, kernel, record, spec, tasks};
 
 fn hog() -> Vec<Op> {
     vec![Op::Run(Amount::Fixed(SEC)), Op::Jump(0)]
@@ -161,7 +158,7 @@ fn a_throttled_task_leaves_before_the_next_pick() {
         workload.tasks.iter_mut().for_each(|task| task.slice = Some(100 * MSEC));
         let group = limited("/web", 10 * MSEC, 100 * MSEC, 0);
         let run = run_of(version.name, 1, vec![group], workload, &[Some("/web"), None]);
-        let mut sink = support::Record::default();
+        let mut sink = crate::support::Record::default();
         let mut session = schedlab_sim::Session::new(&run, &mut sink);
         let cpu = schedlab_model::CpuId(0);
         let (mut throttled, mut waits) = (0, 0);

@@ -1,16 +1,13 @@
 //! CPU time of the real-time class is missing to the fair class: placement and balancing must account for it.
-#![allow(clippy::unwrap_used)]
-
-mod support;
 
 use std::collections::BTreeMap;
 
+use crate::support::{flat, kernel, record, spec, tasks};
 use schedlab_model::{Nanos, MSEC, SEC};
 use schedlab_policy::Version;
 use schedlab_spec::RunSpec;
 use schedlab_trace::Kind;
 use schedlab_workload::{Amount, Op, Policy, Workload};
-use support::{flat, kernel, record, spec, tasks};
 
 /// Hogs that may run on both CPUs, and on CPU 0 a real-time task that runs 5 ms of every 10 ms.
 fn hogs_and_real_time(hogs: u32) -> Workload {

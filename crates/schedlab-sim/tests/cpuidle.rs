@@ -1,13 +1,10 @@
 //! Which idle states the governor of a machine reaches, what leaving them costs, and what the tick does meanwhile.
-#![allow(clippy::unwrap_used)]
 
-mod support;
-
+use crate::support::{kernel, machine, record, spec, tasks, Record};
 use schedlab_model::{Nanos, Topology, MSEC, SEC, USEC};
 use schedlab_spec::{IdleState, Machine, Mechanism};
 use schedlab_trace::Kind;
 use schedlab_workload::{Amount, Dist, Op};
-use support::{kernel, machine, record, spec, tasks, Record};
 
 /// A state that polls, one for short stays, one for long ones.
 const EXITS: [Nanos; 3] = [0, 2 * USEC, 150 * USEC];

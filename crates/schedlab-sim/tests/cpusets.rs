@@ -1,17 +1,14 @@
 //! Control groups whose CPUs change while their tasks run: nobody runs elsewhere for longer than a move takes.
-#![allow(clippy::unwrap_used)]
-
-mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::support::{flat, kernel, record, spec, tasks};
 use proptest::prelude::*;
 use schedlab_model::{CpuMask, Nanos, MSEC, SEC};
 use schedlab_spec::{Cgroup, RunSpec};
 use schedlab_trace::Kind;
 use schedlab_workload::{Amount, Op};
-use support::{flat, kernel, record, spec, tasks};
 
 fn cpus(list: &str) -> CpuMask {
     CpuMask::from_list(list).unwrap()

@@ -1,10 +1,9 @@
 //! SCHED_DEADLINE in whole runs: shares, what the kernel refuses, and deadline tasks among random others.
-#![allow(clippy::unwrap_used)]
-
-mod support;
 
 use std::sync::Arc;
 
+use crate::support::swarm::scenario;
+use crate::support::{flat, kernel, record, spec, tasks, Record};
 use proptest::prelude::*;
 use schedlab_model::{CpuMask, Nanos, MSEC, USEC};
 use schedlab_policy::Version;
@@ -13,8 +12,6 @@ use schedlab_spec::RunSpec;
 use schedlab_trace::Kind;
 use schedlab_workload::rtapp::{self, Source};
 use schedlab_workload::{Amount, Deadline, Op, Policy, Program, TaskKind, TaskSpec, Workload};
-use support::swarm::scenario;
-use support::{flat, kernel, record, spec, tasks, Record};
 
 fn deadline(runtime: Nanos, deadline: Nanos, period: Nanos) -> Policy {
     Policy::Deadline(Deadline { runtime, deadline, period })

@@ -1,14 +1,11 @@
 //! Runs that cannot continue say why: deadlock, livelock, a program that the kernel refuses, an interrupt.
-#![allow(clippy::unwrap_used)]
-
-mod support;
 
 use std::sync::atomic::AtomicBool;
 
+use crate::support::{flat, kernel, record, spec, tasks};
 use schedlab_model::MSEC;
 use schedlab_trace::Discard;
 use schedlab_workload::{Amount, ObjectSpec, Op, TaskKind, Workload};
-use support::{flat, kernel, record, spec, tasks};
 
 fn failure(workload: Workload) -> String {
     let spec = spec(flat(2, 100), kernel("6.12.0", 2, 250), vec![workload]);

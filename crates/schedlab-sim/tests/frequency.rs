@@ -1,12 +1,10 @@
 //! Frequencies: turbo bins by busy cores, and schedutil.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod support;
-
+use crate::support::{flat, kernel, record, sampled_time, spec, tasks};
 use schedlab_model::{Nanos, MSEC};
 use schedlab_spec::{Frequency, RunSpec};
 use schedlab_workload::{Amount, Op, Workload};
-use support::{flat, kernel, record, sampled_time, spec, tasks};
 
 /// After 320 ms nearly asleep each of `busy` CPUs does so much work, and its time is a sample.
 fn bursts(busy: u32, work: Nanos, rt: bool) -> Workload {

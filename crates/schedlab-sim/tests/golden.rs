@@ -1,11 +1,8 @@
 //! The golden traces of two hogs, through the whole simulator: one CPU of eight (scaling factor 4), no costs, no noise.
-#![allow(clippy::unwrap_used)]
 
-mod support;
-
+use crate::support::{flat, kernel, record, spec, tasks};
 use schedlab_model::{MSEC, SEC};
 use schedlab_workload::{Amount, Op};
-use support::{flat, kernel, record, spec, tasks};
 
 /// Both hogs wake at `wake` ms from one timer interrupt, so that they are placed as wakees.
 fn hogs(version: &str, hz: u32, nices: [i8; 2]) -> Vec<String> {

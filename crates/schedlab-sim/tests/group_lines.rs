@@ -1,15 +1,12 @@
 //! What the cache lines of task groups cost.
-#![allow(clippy::unwrap_used)]
-
-mod support;
 
 use std::sync::Arc;
 
+use crate::support::{flat, kernel, record, spec, tasks};
 use schedlab_model::{CpuId, CpuMask, Nanos, MSEC, USEC};
 use schedlab_spec::{Cgroup, RunSpec};
 use schedlab_trace::{Kind, Lock};
 use schedlab_workload::{Amount, Dist, ObjectSpec, Op};
-use support::{flat, kernel, record, spec, tasks};
 
 const CPUS: u32 = 8;
 

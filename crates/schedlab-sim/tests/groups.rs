@@ -1,18 +1,15 @@
 //! Task groups in whole runs: what share each gets, on few CPUs and on many.
-#![allow(clippy::unwrap_used)]
-
-mod support;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::support::{flat, kernel, record, spec, tasks};
 use schedlab_model::{CpuId, CpuMask, Nanos, SEC};
 use schedlab_policy::fair::GroupShares;
 use schedlab_policy::Version;
 use schedlab_spec::{Cgroup, RunSpec};
 use schedlab_trace::Kind;
 use schedlab_workload::{Amount, Op, Workload};
-use support::{flat, kernel, record, spec, tasks};
 
 fn cgroup(path: &str, weight: u64) -> Cgroup {
     Cgroup { path: path.into(), shares: Some(GroupShares::Weight(weight)), ..Cgroup::default() }

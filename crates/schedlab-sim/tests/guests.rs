@@ -1,11 +1,10 @@
 //! Guests in a host: what a vCPU costs its guest, and that nothing else changes.
-#![allow(clippy::unwrap_used)]
-
-mod support;
 
 use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 
+use crate::support::swarm::{scenario, with_munmaps, with_physics};
+use crate::support::{flat, kernel, record, spec, tasks, Record};
 use proptest::prelude::*;
 use schedlab_model::{CpuId, CpuMask, KernelId, Nanos, MSEC, SEC};
 use schedlab_policy::Version;
@@ -13,8 +12,6 @@ use schedlab_sim::{kernel_seed, run_virtual, GuestReport, SimError};
 use schedlab_spec::{Guest, GuestAction, IdleHint, Machine, Platform, RunSpec};
 use schedlab_trace::{Event, Kind};
 use schedlab_workload::{Amount, Dist, MemoryWork, ObjectSpec, Op, Section, SectionContext, Workload};
-use support::swarm::{scenario, with_munmaps, with_physics};
-use support::{flat, kernel, record, spec, tasks, Record};
 
 /// A guest of this specification, on a machine of the host's kind, with a pinned vCPU per CPU.
 fn guest(name: &str, platform: Platform, run: &RunSpec) -> Guest {

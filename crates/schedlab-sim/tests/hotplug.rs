@@ -1,17 +1,14 @@
 //! CPUs that go offline and come back: no task runs on a CPU that is offline, none is lost, and the checkers are silent.
-#![allow(clippy::unwrap_used)]
-
-mod support;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::support::{kernel, machine, record, spec, tasks, Record};
 use proptest::prelude::*;
 use schedlab_model::{CpuId, CpuMask, Nanos, Topology, MSEC, SEC};
 use schedlab_spec::{Cgroup, CpuChange, Mechanism, RunSpec};
 use schedlab_trace::Kind;
 use schedlab_workload::{Amount, Op, Policy};
-use support::{kernel, machine, record, spec, tasks, Record};
 
 /// After this time nothing may run on a CPU that went offline: the longest stay of a kernel thread and some switches.
 const LEAVES_IN: Nanos = MSEC;

@@ -1,14 +1,11 @@
 //! The kernel's periodic threads: how often they run, that a deferrable timer wakes no idle CPU, that they change nothing
 //! while the mechanism is off.
-#![allow(clippy::unwrap_used)]
 
-mod support;
-
+use crate::support::{kernel, machine, record, spec, tasks, Record};
 use schedlab_model::{CpuId, Nanos, Topology, MSEC, SEC, USEC};
 use schedlab_spec::{Machine, Mechanism};
 use schedlab_trace::Kind;
 use schedlab_workload::{Amount, Op, Workload};
-use support::{kernel, machine, record, spec, tasks, Record};
 
 const HZ: u32 = 250;
 

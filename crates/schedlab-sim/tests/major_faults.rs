@@ -1,12 +1,10 @@
 //! Major page faults: a task waits for a disk that serves several requests at once, the others in the order in which they came.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod support;
-
+use crate::support::{flat, kernel, record, spec, tasks};
 use schedlab_model::{Nanos, USEC};
 use schedlab_trace::Kind;
 use schedlab_workload::{Amount, Dist, ObjectSpec, Op};
-use support::{flat, kernel, record, spec, tasks};
 
 const SERVICE: Nanos = 100 * USEC;
 const FAULT: Nanos = 3 * USEC;

@@ -1,14 +1,11 @@
 //! CPUs that wait for memory share the bandwidth of the node on which it lies.
-#![allow(clippy::unwrap_used)]
 
-mod support;
-
+use crate::support::{kernel, machine, record, spec, tasks};
 use schedlab_model::{Nanos, Topology, MSEC};
 use schedlab_spec::{Machine, Memory};
 use schedlab_trace::Kind;
 use schedlab_workload::catalogue::{self, OptionValue, Where};
 use schedlab_workload::{Amount, Op};
-use support::{kernel, machine, record, spec, tasks};
 
 /// Two nodes of eight cores with one or two threads. A CPU gets 1 GB/s: 1 MB takes 1 ms.
 fn two_nodes(threads: u32, shared: bool) -> Machine {

@@ -1,14 +1,12 @@
 //! `mmap_lock`: which operations of two threads exclude each other, by the kernel's release.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod support;
-
 use std::sync::Arc;
 
+use crate::support::{flat, kernel, record, sampled_time, spec, tasks};
 use schedlab_model::{Nanos, MSEC, USEC};
 use schedlab_spec::RunSpec;
 use schedlab_workload::{Amount, Dist, MemoryWork, Op, TaskKind};
-use support::{flat, kernel, record, sampled_time, spec, tasks};
 
 /// Time for which mmap, munmap and fork hold the lock for writing.
 const WRITE: Nanos = 100 * USEC;

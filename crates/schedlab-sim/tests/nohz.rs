@@ -1,12 +1,9 @@
 //! Balancing on behalf of CPUs whose tick is stopped: what a CPU is sent comes when the walk has reached that CPU.
-#![allow(clippy::unwrap_used)]
 
-mod support;
-
+use crate::support::{kernel, machine, record, spec, tasks};
 use schedlab_model::{CpuId, CpuMask, Nanos, Topology, MSEC, SEC, USEC};
 use schedlab_trace::Kind;
 use schedlab_workload::{Amount, Dist, Op};
-use support::{kernel, machine, record, spec, tasks};
 
 const CPUS: usize = 64;
 

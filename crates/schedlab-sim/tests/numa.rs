@@ -1,14 +1,11 @@
 //! Memory on several nodes, and what it costs tasks.
-#![allow(clippy::unwrap_used)]
 
-mod support;
-
+use crate::support::{kernel, machine, record, spec, tasks};
 use proptest::prelude::*;
 use schedlab_model::{CpuMask, Nanos, Topology, MSEC, USEC};
 use schedlab_spec::RunSpec;
 use schedlab_trace::{Event, Kind};
 use schedlab_workload::{Amount, Op, TaskMemory, Workload};
-use support::{kernel, machine, record, spec, tasks};
 
 /// What a page of the test machine (1 GB/s, 80 and 130 ns) costs more on the other node.
 const REMOTE_PAGE: Nanos = 4_096 * 50 / 80;
@@ -78,7 +75,7 @@ fn without_memory_and_on_one_node_nothing_changes() {
     std::sync::Arc::make_mut(&mut none.workloads)[0].tasks[0].memory = None;
     let with = |active| {
         let mut spec = misplaced(active);
-        spec.machine = std::sync::Arc::new(support::flat(4, 0));
+        spec.machine = std::sync::Arc::new(crate::support::flat(4, 0));
         spec
     };
     let mut flat = with(true);

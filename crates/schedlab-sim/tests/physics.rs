@@ -1,13 +1,10 @@
 //! Where costs are charged, and when a request to reschedule takes effect.
-#![allow(clippy::unwrap_used)]
 
-mod support;
-
+use crate::support::{flat, kernel, machine, record, spec, tasks, Record};
 use schedlab_model::{Nanos, Topology, MSEC, SEC, USEC};
 use schedlab_spec::Machine;
 use schedlab_trace::{Kind, TaskState};
 use schedlab_workload::{Amount, Dist, Op};
-use support::{flat, kernel, machine, record, spec, tasks, Record};
 
 /// When the task of that name was last woken before `from`, and when it ran next.
 fn wakeups(record: &Record, name: &str) -> Vec<(Nanos, Nanos)> {
@@ -203,7 +200,7 @@ fn a_wakelist_with_the_task_that_its_cpu_leaves_waits_for_the_switch() {
     let mut workload = tasks(all);
     workload.objects = vec![schedlab_workload::ObjectSpec::Futex, schedlab_workload::ObjectSpec::Futex];
     // Two caches, so that wakeups cross by the wakelist.
-    let mut machine = support::machine(Topology::regular(1, 2, 1, 1, true).unwrap(), 300);
+    let mut machine = crate::support::machine(Topology::regular(1, 2, 1, 1, true).unwrap(), 300);
     machine.costs.schedule = Dist::Constant(20 * USEC);
     // Long enough for both wakeups to be on the list when the interrupt arrives.
     machine.costs.ipi = [0; 5].map(|_| Dist::Constant(5 * USEC));

@@ -1,12 +1,9 @@
 //! A PI futex goes to the first waiter when it is released; a mutex to the next task that tries to take it.
-#![allow(clippy::unwrap_used)]
 
-mod support;
-
+use crate::support::{flat, kernel, record, spec, tasks};
 use schedlab_model::MSEC;
 use schedlab_trace::Kind;
 use schedlab_workload::{Amount, ObjectSpec, Op};
-use support::{flat, kernel, record, spec, tasks};
 
 /// The order in which two tasks get a lock that one releases while the other waits for it, and at once tries to take again.
 fn next_holders(object: ObjectSpec, lock: Op, unlock: Op) -> Vec<u64> {

@@ -1,15 +1,12 @@
 //! Two CPUs that use one pipe: how much of a call they do at the same time.
-#![allow(clippy::unwrap_used)]
-
-mod support;
 
 use std::sync::Arc;
 
+use crate::support::{flat, kernel, record, spec, tasks};
 use schedlab_model::{Nanos, MSEC};
 use schedlab_spec::CallSections;
 use schedlab_trace::Kind;
 use schedlab_workload::{Dist, ObjectSpec, Op};
-use support::{flat, kernel, record, spec, tasks};
 
 const SYSCALL: Nanos = 200;
 const CALL: Nanos = 1000;

@@ -2,8 +2,7 @@
 //! docs/models/preemption.md. Everything costs nothing, so that the times are exact.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod support;
-
+use crate::support::{flat, kernel, record, spec, tasks, Record};
 use schedlab_model::{Nanos, Topology, MSEC, USEC};
 use schedlab_policy::PreemptModel;
 use schedlab_spec::{CallSections, Machine, RunSpec};
@@ -12,7 +11,6 @@ use schedlab_workload::{
     Amount, Dist, MemoryWork, ObjectSpec, Op, Policy, Section, SectionContext, TaskKind, Workload,
 };
 use std::sync::Arc;
-use support::{flat, kernel, record, spec, tasks, Record};
 
 /// Half-way into a tick period: ticks are at multiples of 4 ms, the request comes 0.7 ms before that at 12 ms.
 const WOKEN: Nanos = 11_300 * USEC;

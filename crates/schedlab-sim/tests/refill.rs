@@ -1,12 +1,9 @@
 //! What a preemption within a request of the `hhvm` workload costs.
-#![allow(clippy::unwrap_used)]
 
-mod support;
-
+use crate::support::{kernel, machine, record, spec};
 use schedlab_model::{Topology, MSEC, SEC};
 use schedlab_trace::Kind;
 use schedlab_workload::catalogue::{self, OptionValue, Where};
-use support::{kernel, machine, record, spec};
 
 /// CPU time that the requests took, the time that their programs asked for, and how often they were preempted.
 fn of(threads: i64, refill: &str) -> (u64, u64, u64) {

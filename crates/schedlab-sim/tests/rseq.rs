@@ -2,12 +2,10 @@
 //! costs nothing but a page fault, so that the times are exact.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod support;
-
+use crate::support::{flat, kernel, record, spec, tasks};
 use schedlab_model::{Nanos, MSEC, USEC};
 use schedlab_trace::{Extension, Kind};
 use schedlab_workload::{Amount, Dist, MemoryWork, ObjectSpec, Op, Policy, SpinLockSpec, Workload};
-use support::{flat, kernel, record, spec, tasks};
 
 /// The running task takes the lock here, between two ticks.
 const LOCKED: Nanos = 10_000 * USEC;

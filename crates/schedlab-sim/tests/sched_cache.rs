@@ -1,14 +1,12 @@
 //! Cache-aware balancing in a run: the threads of a process come together under one cache, other tasks do not.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod support;
-
 use std::collections::BTreeMap;
 
+use crate::support::{kernel, machine, record, spec, tasks};
 use schedlab_model::{Topology, MSEC};
 use schedlab_trace::Kind;
 use schedlab_workload::{Amount, Op};
-use support::{kernel, machine, record, spec, tasks};
 
 /// How many of three hogs are under each of two caches of eight CPUs in the end.
 fn by_cache(row: &str, processes: [u32; 3]) -> Vec<usize> {

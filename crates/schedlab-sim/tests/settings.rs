@@ -1,12 +1,11 @@
 //! Nothing is accepted and ignored: on every row each feature, knob and preemption model is refused, or changes a run.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 
+use crate::support::swarm::scenario;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use schedlab_model::{CpuMask, MSEC};
@@ -16,7 +15,6 @@ use schedlab_trace::Digest;
 use schedlab_workload::{
     Amount, Deadline, ObjectSpec, Op, Policy, Program, Section, SectionContext, TaskMemory, TaskSpec, Workload,
 };
-use support::swarm::scenario;
 
 /// Random runs looked at before a setting counts as one that changes nothing.
 const RUNS: u64 = 400;

@@ -2,13 +2,11 @@
 //! kernel is not preempted.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod support;
-
+use crate::support::{flat, kernel, record, sampled_time, spec, tasks, Record};
 use schedlab_model::{Nanos, MSEC, USEC};
 use schedlab_spec::RunSpec;
 use schedlab_trace::Kind;
 use schedlab_workload::{Amount, ObjectSpec, Op, Section, SectionContext, SpinLockSpec, Workload};
-use support::{flat, kernel, record, sampled_time, spec, tasks, Record};
 
 fn lock() -> Op {
     Op::SpinLock { object: 0, metric: 0 }

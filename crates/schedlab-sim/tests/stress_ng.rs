@@ -1,14 +1,11 @@
 //! How stressors of stress-ng switch, where that is known of the real ones.
-#![allow(clippy::unwrap_used)]
 
-mod support;
-
+use crate::support::{kernel, record, spec};
 use schedlab_model::{CpuId, CpuMask, MSEC};
 use schedlab_scenario::preset;
 use schedlab_spec::Machine;
 use schedlab_trace::Kind;
 use schedlab_workload::catalogue::{self, OptionValue, Where};
-use support::{kernel, record, spec};
 
 /// Switches away from a task per bogo op of one worker in 50 ms on a guest with two CPUs, of which it may use so many.
 fn switches_per_op(stressor: &str, cpus: u32) -> f64 {
@@ -17,7 +14,7 @@ fn switches_per_op(stressor: &str, cpus: u32) -> f64 {
     let mut workload = catalogue::build(&id, &options, "w", false, 2).unwrap();
     let mask: CpuMask = (0..cpus).map(CpuId).collect();
     workload.tasks.iter_mut().for_each(|task| task.affinity = Some(mask));
-    let two = support::flat(2, 0).topology;
+    let two = crate::support::flat(2, 0).topology;
     let machine = Machine { topology: two, smt_rates: vec![1024], ..preset("host").unwrap().unwrap() };
     let mut spec = spec(machine, kernel("6.18.12", 2, 250), vec![workload]);
     spec.duration = 50 * MSEC;

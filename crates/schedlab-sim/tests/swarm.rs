@@ -1,19 +1,16 @@
 //! Random machines, kernels and programs, half of them with drawn ties, half of them with each mechanism of
 //! physics, some with cpusets that change and with CPUs of different capacity: no checker finds anything, and a run repeats byte
 //! for byte.
-#![allow(clippy::unwrap_used)]
-
-mod support;
 
 use std::sync::atomic::AtomicBool;
 
+use crate::support::swarm::{scenario, with_capacities, with_cpusets, with_physics};
+use crate::support::{record, Record};
 use proptest::prelude::*;
 use schedlab_policy::Version;
 use schedlab_sim::Session;
 use schedlab_spec::RunSpec;
 use schedlab_trace::Event;
-use support::swarm::{scenario, with_capacities, with_cpusets, with_physics};
-use support::{record, Record};
 
 /// The events of a run in which no segment is handled ahead of its turn in the queue.
 fn stepwise(spec: &RunSpec) -> Vec<Event> {

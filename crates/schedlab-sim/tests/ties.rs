@@ -1,16 +1,13 @@
 //! Ties that the kernel leaves to chance: drawn on request, in fixed order otherwise.
-#![allow(clippy::unwrap_used)]
-
-mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::support::{flat, kernel, record, spec, tasks};
 use schedlab_model::{CpuId, Nanos, MSEC};
 use schedlab_sim::Ended;
 use schedlab_spec::RunSpec;
 use schedlab_trace::{Event, Kind};
 use schedlab_workload::{Amount, Op};
-use support::{flat, kernel, record, spec, tasks};
 
 const CPUS: u32 = 4;
 

@@ -1,13 +1,11 @@
 //! TLB shootdowns on hardware: which CPUs a munmap interrupts, and how long it waits.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
-mod support;
-
+use crate::support::{flat, kernel, record, sampled_time, spec, tasks};
 use schedlab_model::{Nanos, MSEC};
 use schedlab_spec::RunSpec;
 use schedlab_trace::Kind;
 use schedlab_workload::{Amount, Dist, MemoryWork, Op, Section, SectionContext, Workload};
-use support::{flat, kernel, record, sampled_time, spec, tasks};
 
 const IPI: Nanos = 1_000;
 const IRQ: Nanos = 400;

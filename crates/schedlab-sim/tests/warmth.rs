@@ -1,15 +1,12 @@
 //! The cost to a task of data that others have displaced from the caches.
-#![allow(clippy::unwrap_used)]
 
-mod support;
-
+use crate::support::{kernel, machine, record, spec, tasks};
 use schedlab_model::{CpuId, CpuMask, Nanos, Topology, MSEC, USEC};
 use schedlab_sim::Outcome;
 use schedlab_spec::{CacheLevel, Caches, FrontEnd, Machine, Mechanism, RunSpec, SharedBy};
 use schedlab_trace::{Event, Kind};
 use schedlab_workload::catalogue::{self, OptionValue, Where};
 use schedlab_workload::{Amount, Op, TaskKind, Workload};
-use support::{kernel, machine, record, spec, tasks};
 
 const L2: u64 = 1024;
 const LLC: u64 = 8192;

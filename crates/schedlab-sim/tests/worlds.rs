@@ -1,10 +1,9 @@
 //! Several kernels in one world, and CPUs whose speed changes while they run.
-#![allow(clippy::unwrap_used)]
-
-mod support;
 
 use std::sync::atomic::AtomicBool;
 
+use crate::support::swarm::scenario;
+use crate::support::{flat, kernel, record, spec, tasks, Record};
 use proptest::prelude::*;
 use schedlab_model::{CpuId, KernelId, Nanos, MSEC, SEC, USEC};
 use schedlab_policy::Version;
@@ -12,8 +11,6 @@ use schedlab_sim::{kernel_seed, Ended, SimError, Systems, World};
 use schedlab_spec::RunSpec;
 use schedlab_trace::{Event, Kind};
 use schedlab_workload::{Amount, Op};
-use support::swarm::scenario;
-use support::{flat, kernel, record, spec, tasks, Record};
 
 const FULL_SPEED: u32 = 1024;
 

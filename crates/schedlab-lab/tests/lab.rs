@@ -1,0 +1,14 @@
+//! All tests of whole runs with their sinks: one binary, since each would contain the whole engine. A file of this folder is a
+//! module here.
+#![allow(clippy::unwrap_used)] // a test fails by panicking
+
+mod ablate;
+mod cpu_stat;
+mod explain;
+mod explain_classes;
+mod explain_guests;
+mod hold;
+mod hotplug;
+mod lock_holder;
+mod real_time;
+mod trace_file;
