@@ -18,26 +18,36 @@ pub(crate) fn check(
     nr_cpus: usize,
     memory: Option<Memory>,
 ) -> Result<()> {
-    let workload = &draft.workload;
     let nr_cpus = variants.first().map_or(nr_cpus, |variant| variant.cpus_of(draft.guest.as_deref(), nr_cpus));
+    check_cgroups(draft, cgroups)?;
+    check_cpus(draft, nr_cpus)?;
+    check_steps_with_cgroups(draft, cgroups)?;
+    if memory.is_none() && ops(&draft.workload).any(|(_, _, op)| matches!(op, Op::Stream { .. })) {
+        let error = draft.table.error("the machine does not say what its memory delivers");
+        return Err(error.hint("choose a machine with a [memory] table, or add one"));
+    }
+    check_kernels(draft, variants)?;
     let machine = CpuMask::first(nr_cpus);
+    variants.iter().try_for_each(|variant| check_variant(draft, variant, &machine))
+}
+
+/// The workload and its tasks are in groups that exist.
+fn check_cgroups(draft: &Draft, cgroups: &[cgroup::Draft]) -> Result<()> {
     if let Some((path, place)) = &draft.attributes.cgroup {
         cgroup::check_declared(place, path, cgroups)?;
     }
-    for (path, task) in workload.tasks.iter().filter_map(|task| Some((task.cgroup.as_ref()?, task))) {
+    for (path, task) in draft.workload.tasks.iter().filter_map(|task| Some((task.cgroup.as_ref()?, task))) {
         if cgroups.iter().all(|cgroup| cgroup.path != *path) {
             let error = draft.table.error(format!("task {}: unknown cgroup \"{path}\"", task.name));
             return Err(error.expected("the name of a [[cgroup]]"));
         }
     }
-    let masks = workload.tasks.iter().filter_map(|task| task.affinity.as_ref()).chain(&workload.masks);
-    for mask in masks {
-        if !mask.without(&machine).is_empty() {
-            let message =
-                format!("the workload uses CPUs {}, but the machine has CPUs 0 to {}", mask.to_list(), nr_cpus - 1);
-            return Err(draft.table.error(message).hint("choose a larger machine or other cpus"));
-        }
-    }
+    Ok(())
+}
+
+/// Tasks move to groups that exist.
+fn check_steps_with_cgroups(draft: &Draft, cgroups: &[cgroup::Draft]) -> Result<()> {
+    let workload = &draft.workload;
     for (program, step, op) in ops(workload) {
         let Op::SetCgroup(index) = op else { continue };
         let Some(path) = workload.cgroups.get(*index as usize).filter(|path| *path != "/") else { continue };
@@ -47,32 +57,39 @@ pub(crate) fn check(
             return Err(error.expected("the name of a [[cgroup]]").hint(near));
         }
     }
-    if memory.is_none() && ops(workload).any(|(_, _, op)| matches!(op, Op::Stream { .. })) {
-        let error = draft.table.error("the machine does not say what its memory delivers");
-        return Err(error.hint("choose a machine with a [memory] table, or add one"));
-    }
-    for (program, step, op) in ops(workload) {
-        if matches!(op, Op::SetSlice(slice) if *slice > 0) {
-            if let Some(lacks) =
-                variants.iter().find(|variant| !has_slice(variant.versions().of(draft.guest.as_deref())))
-            {
-                return Err(at(
-                    draft,
-                    program,
-                    step,
-                    no_slice(lacks.versions().of(draft.guest.as_deref()), &lacks.name),
-                ));
-            }
+    Ok(())
+}
+
+/// Tasks use CPUs that exist.
+fn check_cpus(draft: &Draft, nr_cpus: usize) -> Result<()> {
+    let (workload, machine) = (&draft.workload, CpuMask::first(nr_cpus));
+    let masks = workload.tasks.iter().filter_map(|task| task.affinity.as_ref()).chain(&workload.masks);
+    for mask in masks {
+        if !mask.without(&machine).is_empty() {
+            let message =
+                format!("the workload uses CPUs {}, but the machine has CPUs 0 to {}", mask.to_list(), nr_cpus - 1);
+            return Err(draft.table.error(message).hint("choose a larger machine or other cpus"));
         }
     }
-    if ops(workload).any(|(_, _, op)| matches!(op, Op::PostHere(_))) {
-        let of = |variant: &variant::Draft| variant.versions().of(draft.guest.as_deref()).placement.wakes_here;
-        if let Some(lacks) = variants.iter().find(|variant| !of(variant)) {
+    Ok(())
+}
+
+/// The kernels of all variants have what the steps of the workload use.
+fn check_kernels(draft: &Draft, variants: &[variant::Draft]) -> Result<()> {
+    let version_of = |variant: &variant::Draft| variant.versions().of(draft.guest.as_deref());
+    let without_slice = variants.iter().find(|variant| !has_slice(version_of(variant)));
+    let sets_slice = |op: &Op| matches!(op, Op::SetSlice(slice) if *slice > 0);
+    if let Some((lacks, (program, step, _))) = without_slice.zip(ops(&draft.workload).find(|(_, _, op)| sets_slice(op)))
+    {
+        return Err(at(draft, program, step, no_slice(version_of(lacks), &lacks.name)));
+    }
+    if ops(&draft.workload).any(|(_, _, op)| matches!(op, Op::PostHere(_))) {
+        if let Some(lacks) = variants.iter().find(|variant| !version_of(variant).placement.wakes_here) {
             let error = draft.table.error(format!("variant {}: its kernel has no WF_CURRENT_CPU", lacks.name));
             return Err(error.hint("choose a kernel from 6.6 on, or leave sync-mode out"));
         }
     }
-    variants.iter().try_for_each(|variant| check_variant(draft, variant, &machine))
+    Ok(())
 }
 
 /// Refuses what is not modelled on CPUs of different capacity: rows whose rules were not read, and deadline tasks, whose fit

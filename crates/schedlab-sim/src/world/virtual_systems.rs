@@ -59,6 +59,34 @@ pub struct GuestReport {
     pub holders_preempted: u64,
 }
 
+/// The kernel of a guest and its machine, with what its platform and its settings enable. `spec` is its run with the threads
+/// of the vCPUs of its own guests.
+fn guest_system<S: Sink>(run: &mut Run<S>, guest: &Guest, spec: &RunSpec, id: KernelId) -> System {
+    let mut system = System::new(run, spec, id);
+    system.kernel.is_guest = true;
+    system.machine.exits = Some(Box::new(Exits::new(guest.costs())));
+    let spins = system.kernel.spinlocks == Spinlocks::Queued;
+    let (spinlocks, yields) = spinlocks(guest);
+    if spins {
+        system.kernel.spinlocks = spinlocks;
+    }
+    let version = guest.run.kernel.version;
+    system.kernel.pv_calls = PvCalls {
+        spinner_yields: spins && yields,
+        send_ipi: guest.platform == Platform::X86Kvm,
+        tlb_flush: guest.pv_tlb_flush,
+        sched_yield: guest.pv_sched_yield,
+        yields_to_busy: version.paravirt().yields_to_busy,
+    };
+    if guest.haltpoll {
+        system.machine.poll_before_halt(version.paravirt());
+    }
+    if guest.platform.is_pseries() && guest.run.machine.physics.cpuidle {
+        system.machine.snooze_or_cede(version.menu(), guest.run.kernel.tick_nsec());
+    }
+    system
+}
+
 /// How a guest waits for spinlocks of its kernel, and whether waiters yield to the vCPU of the holder.
 fn spinlocks(guest: &Guest) -> (Spinlocks, bool) {
     match guest.platform {
@@ -128,30 +156,9 @@ impl VirtualSystems {
         let mut vcpus = Vec::new();
         for (vm, guest) in guests.iter().enumerate() {
             let id = KernelId(vm as u16 + 1);
-            let mut system = System::new(run, &with_vcpu_threads(&guest.run, id, guests, &first), id);
+            let mut system = guest_system(run, guest, &with_vcpu_threads(&guest.run, id, guests, &first), id);
             hosts.push(HostSide::new(id, &guest.run, guests));
             system.kernel.is_host = hosts[id.index()].hosts();
-            system.kernel.is_guest = true;
-            system.machine.exits = Some(Box::new(Exits::new(guest.costs())));
-            let spins = system.kernel.spinlocks == Spinlocks::Queued;
-            let (spinlocks, yields) = spinlocks(guest);
-            if spins {
-                system.kernel.spinlocks = spinlocks;
-            }
-            system.kernel.pv_calls = PvCalls {
-                spinner_yields: spins && yields,
-                send_ipi: guest.platform == Platform::X86Kvm,
-                tlb_flush: guest.pv_tlb_flush,
-                sched_yield: guest.pv_sched_yield,
-                yields_to_busy: guest.run.kernel.version.paravirt().yields_to_busy,
-            };
-            let version = guest.run.kernel.version;
-            if guest.haltpoll {
-                system.machine.poll_before_halt(version.paravirt());
-            }
-            if guest.platform.is_pseries() && guest.run.machine.physics.cpuidle {
-                system.machine.snooze_or_cede(version.menu(), guest.run.kernel.tick_nsec());
-            }
             for cpu in (0..system.kernel.cpus.len() as u32).map(CpuId) {
                 kernel::set_speed(run, &mut system.machine, &mut system.kernel, cpu, 0);
                 vcpus.push(Vcpu::new(vm, guest.host.index(), cpu));
