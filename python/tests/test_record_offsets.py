@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import lzma
+import shutil
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -61,6 +62,13 @@ def lz4_block(parts: list[tuple[bytes, int, int]]) -> tuple[bytes, bytes]:
 def lz4(blocks: list[bytes], size: int) -> bytes:
     chunks = b"".join(struct.pack("<I", len(block)) + block for block in blocks)
     return b"\x02\x21\x4c\x18" + chunks + struct.pack("<I", size)
+
+
+def test_zstd_is_unpacked_where_the_program_is_installed() -> None:
+    plain = b"\x7fELF" + b"x" * 60
+    frame = b"\x28\xb5\x2f\xfd" + bytes([0x20, len(plain)]) + (len(plain) << 3 | 1).to_bytes(3, "little") + plain
+    image = bz_image(frame + struct.pack("<I", len(plain)))
+    assert vmlinux(image) == (plain if shutil.which("zstd") else None)
 
 
 @given(

@@ -6,7 +6,9 @@ Format: Documentation/arch/x86/boot.rst (`payload_offset`, `payload_length`).
 from __future__ import annotations
 
 import lzma
+import shutil
 import struct
+import subprocess
 import zlib
 from collections.abc import Callable
 
@@ -17,7 +19,10 @@ LZ4_CHUNK_MAX = 8 << 20
 
 
 def vmlinux(image: bytes) -> bytes | None:
-    """The ELF file in a bzImage that was compressed with lz4, xz or gzip; `None` for any other file."""
+    """The ELF file in a bzImage; `None` for any other file.
+
+    It may be compressed with lz4, xz, gzip and, if the program `zstd` is installed, zstd.
+    """
     try:
         at = ((image[SETUP_SECTS] or 4) + 1) * SECTOR
         offset, length = struct.unpack_from("<II", image, PAYLOAD)
@@ -40,6 +45,14 @@ def section(elf: bytes, name: bytes) -> bytes | None:
         return None
     wanted = (header for header in found if elf[names + header[0] :].startswith(name + b"\0"))
     return next((elf[header[4] : header[4] + header[5]] for header in wanted), None)
+
+
+def _zstd(packed: bytes) -> bytes:
+    """By the program: the standard library has no zstd. The kernel's size follows the frame."""
+    program = shutil.which("zstd")
+    if program is None:
+        raise ValueError("zstd is not installed")
+    return subprocess.run([program, "-dc"], input=packed[:-4], capture_output=True, check=False).stdout
 
 
 def _xz(packed: bytes) -> bytes:
@@ -99,4 +112,5 @@ FORMATS: dict[bytes, Callable[[bytes], bytes]] = {
     b"\x02\x21\x4c\x18": _lz4,
     b"\xfd7zXZ\0": _xz,
     b"\x1f\x8b\x08": _gzip,
+    b"\x28\xb5\x2f\xfd": _zstd,
 }

@@ -71,11 +71,12 @@ by_layout() { # FUNCTION
 	define "p:e/sa $1 policy=+4(\$arg2):u32 nice=+16(\$arg2):s32 slice=+24(\$arg2):u64"
 }
 
-# A member of a scheduling domain. 6.6 finds none that is behind the anonymous union there: such are fetched by their offsets in the image.
-of_domain() { # DOMAIN MEMBER
-	known "p->se.cfs_rq->rq->sd->$2" && echo "$1->$2" && return
-	member=${2##*>}
-	(. /schedlab/domain-members && eval "fetch=\$${member%%:*}" && echo "${fetch%%@*}$1${fetch#*@}")
+# A field with a member of a scheduling domain. 6.6 and some builds of 6.12 find none that is behind the anonymous union there: such are fetched by
+# their offsets in the image. Where its type information cannot be read either, the field is left out.
+of_domain() { # FIELD DOMAIN MEMBER
+	known "p->se.cfs_rq->rq->sd->$3" && echo "$1=$2->$3" && return
+	member=${3##*>}
+	(. /schedlab/domain-members && eval "fetch=\$${member%%:*}" && [ "$fetch" ] && echo "$1=${fetch%%@*}$2${fetch#*@}")
 }
 
 groups=$1
@@ -83,13 +84,14 @@ cpus=$(grep -c ^processor /proc/cpuinfo)
 threads=$(cat /sys/devices/system/cpu/cpu0/topology/thread_siblings_list | tr ',-' '\n\n' | wc -l)
 if ! known "p->se.vruntime:u64"; then
 	by_layout __sched_setscheduler
-	# From the type information in the kernel's image: a probe on each line, and its filter.
+	# From the type information in the kernel's image: a probe on each line, and its filter. Which domain is that of a cache depends on
+	# whether the kernel sees threads of a core, which up to 6.8 it does not in QEMU.
 	while IFS='	' read -r probe filter; do
 		name=${probe%% *}
 		# Up to 5.7 the flags for EXEC and FORK are 0x4 and 0x8 (SD_BALANCE_EXEC, SD_BALANCE_FORK).
 		case $name$(uname -r) in */qa5.[0-7].*) filter='fl & 12' ;; esac
 		define "$probe" && [ "$filter" ] && echo "$filter" >"events/e/${name#*/}/filter"
-	done </schedlab/by-offset
+	done </schedlab/by-offset-$((threads > 1 ? 2 : 1))
 	# Without it, the arguments of a selection.
 	[ "$cpus" = 1 ] || [ -d events/e/st ] || placement
 	exit 1
@@ -148,7 +150,7 @@ define "p:e/ht hrtick"
 	rq="p->se.cfs_rq->rq"
 	cache="$rq->sd"
 	[ "$threads" = 1 ] || cache="$cache->parent"
-	shared="sc=$(of_domain "$cache" "shared->nr_idle_scan:s32") ic=$(of_domain "$cache" "shared->has_idle_cores:s32")"
+	shared="$(of_domain sc "$cache" "shared->nr_idle_scan:s32") $(of_domain ic "$cache" "shared->has_idle_cores:s32")"
 	node=
 	known "p->numa_preferred_nid:s32" && node="nn=p->numa_preferred_nid:s32"
 	# At the levels above the lowest: affinity kept the own group (o) or the next one (n) from being balanced. Longer paths are refused.
@@ -161,7 +163,7 @@ define "p:e/ht hrtick"
 	# Up to 6.7 idle and not idle have each other's number.
 	idle=idle
 	case $(uname -r) in 6.[67].*) idle=oi ;; esac
-	pass="cpu=env->dst_cpu:s32 $idle=env->idle:s32 pct=env->sd->imbalance_pct:u32 nf=env->sd->nr_balance_failed:u32 am=+0(env->cpus):x64 w=$(of_domain "env->sd" "span_weight:u32") mo=env->sd->groups->sgc->imbalance:s32 mn=env->sd->groups->next->sgc->imbalance:s32"
+	pass="cpu=env->dst_cpu:s32 $idle=env->idle:s32 pct=env->sd->imbalance_pct:u32 nf=env->sd->nr_balance_failed:u32 am=+0(env->cpus):x64 $(of_domain w 'env->sd' span_weight:u32) mo=env->sd->groups->sgc->imbalance:s32 mn=env->sd->groups->next->sgc->imbalance:s32"
 	asked="$task p=p->pid nc=p->nr_cpus_allowed:s32 am=+0(p->cpus_ptr):x64 el=p->se.avg.load_avg:u64 ut=p->se.avg.util_avg:u64 hl=p->se.cfs_rq->h_load:u64 ht=p->se.cfs_rq->last_h_load_update:u64"
 	balance sched_balance_rq sched_balance_find_src_group "$pass" "$asked" "$task" ||
 		balance load_balance find_busiest_group "$pass" "$asked" "$task"

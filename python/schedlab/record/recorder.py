@@ -138,9 +138,12 @@ def _texts(order: Order, line: str, image: Path) -> dict[str, str]:
         "init": (HERE / "init.sh").read_text(),
         "schedlab/header": (HERE / "header.sh").read_text(),
         "schedlab/probes": (HERE / "probes.sh").read_text(),
-        "schedlab/by-offset": offsets.probes(image, order.autogroup, order.cpus, _threads(order), _levels(order))
-        if order.probes
-        else "",
+        **{
+            f"schedlab/by-offset-{threads}": offsets.probes(image, order.autogroup, order.cpus, threads, _levels(order))
+            if order.probes
+            else ""
+            for threads in {1, _threads(order)}
+        },
         "schedlab/domain-members": offsets.domain_members(image) if order.probes else "",
         "schedlab/settings": "".join(f"{key}={value}\n" for key, value in settings.items()),
         "schedlab/workload": line + "\n",
@@ -148,9 +151,9 @@ def _texts(order: Order, line: str, image: Path) -> dict[str, str]:
 
 
 def _threads(order: Order) -> int:
-    """How many threads a core of the guest has."""
+    """How many threads a core of the guest has; the kernel may see one."""
     found = re.search(r"threads=(\d+)", order.smp or "")
-    return int(found[1]) if found else 1
+    return min(int(found[1]), 2) if found else 1
 
 
 def _levels(order: Order) -> int:
