@@ -64,14 +64,18 @@ impl Balances {
 
     /// One pass.
     pub fn pass(&mut self, pass: &Pass, now: Nanos, model: &mut Model, kernel: &mut Placement) {
+        let kind = kind_name(pass.idle);
+        let level = kernel.level(pass.this, pass.imbalance_pct, pass.weight);
+        if let Some(level) = level {
+            update_group_capacity(pass, level, model, kernel);
+        }
         if now < self.from {
             self.tally.warm_up += 1;
             return;
         }
-        let kind = kind_name(pass.idle);
         model.take_cpu_averages();
-        let Some(level) = kernel.level(pass.this, pass.imbalance_pct, pass.weight) else {
-            return self.leave("the model has no such domain", kind);
+        let Some(level) = level else {
+            return self.leave("the record does not tell which domain it balances", kind);
         };
         let clocks = clocks(pass, model);
         let asked = PassSituation {
@@ -132,6 +136,18 @@ impl Balances {
 
     fn leave(&mut self, reason: &'static str, kind: &'static str) {
         *self.tally.unjudged.entry((reason, kind)).or_default() += 1;
+    }
+}
+
+/// A newidle pass renews capacities only if the interval of the domain has passed: in the lowest domain a new capacity of the CPU shows
+/// that, above it nothing does.
+fn update_group_capacity(pass: &Pass, level: usize, model: &mut Model, kernel: &mut Placement) {
+    if let Some(capacity) = pass.capacity.filter(|_| level == 0) {
+        kernel.set_capacity(pass.this, capacity);
+        model.tally.inputs.take(InputKind::PassCapacity);
+    }
+    if level == 0 || pass.idle != CpuIdle::Newly {
+        kernel.update_group_capacity(pass.this, level);
     }
 }
 

@@ -46,6 +46,8 @@ pub enum InputKind {
     Selection,
     /// A balancing pass: its domain, its failures, and the CPUs that it considered and that were idle.
     BalancePass,
+    /// The capacity that a pass computes for the pulling CPU, from the utilisation by other classes and interrupts.
+    PassCapacity,
     /// The CPUs that a task which a pass considered may use.
     CpusAllowed,
     /// Whether groups are marked because affinity kept them from being balanced, as a selection or a pass reads it.
@@ -103,7 +105,7 @@ pub enum InputGroup {
 use InputKind as K;
 
 /// Every kind with its words, in the order of reports.
-const KINDS: [(InputKind, InputGroup, &str); 39] = [
+const KINDS: [(InputKind, InputGroup, &str); 40] = [
     (K::RunTime, InputGroup::Operation, "run times"),
     (K::Clock, InputGroup::Operation, "runqueue clocks"),
     (K::Tick, InputGroup::Operation, "timer interrupts"),
@@ -123,6 +125,7 @@ const KINDS: [(InputKind, InputGroup, &str); 39] = [
     (K::TgLoad, InputGroup::Operation, "loads that group queues report"),
     (K::Selection, InputGroup::Operation, "selections with the idle CPUs"),
     (K::BalancePass, InputGroup::Operation, "balancing passes"),
+    (K::PassCapacity, InputGroup::Operation, "capacities that passes computed"),
     (K::CpusAllowed, InputGroup::Operation, "CPUs allowed to tasks that a pass considered"),
     (K::GroupMarks, InputGroup::Operation, "marks of groups that affinity kept from being balanced"),
     (K::TaskAverages, InputGroup::Operation, "averages of tasks that a pass considered"),
@@ -213,6 +216,7 @@ fn kind_of(operation: &Operation) -> Option<InputKind> {
         Operation::TaskCacheWork { .. } => Some(K::CacheWork),
         Operation::CpuAverages { .. } => Some(K::CpuAverages),
         Operation::SetAffinity { .. }
+        | Operation::FinishDelayed { .. }
         | Operation::SetScheduler { .. }
         | Operation::SetPolicy { .. }
         | Operation::SetNice { .. } => Some(K::Attributes),

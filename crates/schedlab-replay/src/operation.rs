@@ -61,6 +61,8 @@ pub enum Operation {
     Yield { cpu: CpuId },
     /// `do_set_cpus_allowed`.
     SetAffinity { pid: Pid },
+    /// `wait_task_inactive`: a task whose dequeue is delayed leaves its queue.
+    FinishDelayed { pid: Pid },
     /// `__sched_setscheduler` among the fair policies.
     SetScheduler { pid: Pid, policy: FairPolicy, nice: i8, slice: Option<Nanos> },
     /// The same by system call `sched_setscheduler`, which keeps nice value and slice.
@@ -233,6 +235,8 @@ pub struct Pass {
     pub overlapped: bool,
     /// The tick count.
     pub jiffies: Option<u64>,
+    /// `cpu_capacity` of the pulling CPU as later records show it: in its lowest domain the pass computes it anew.
+    pub capacity: Option<u64>,
 }
 
 /// The tasks of a pass: at most `sysctl_sched_nr_migrate`.

@@ -2,7 +2,7 @@
 //!
 //! The queues and loads are those of a [`Sched`], which stays as it is; the state of core code is passed with each call. The
 //! pass begins where the kernel looks for the busiest group, so the check whether this CPU balances at all is left out. Not
-//! modelled: per-CPU kthreads, capacities of groups that are older than those of their CPUs.
+//! modelled: per-CPU kthreads.
 
 use schedlab_model::{CpuId, CpuMask, Nanos, TaskId};
 
@@ -52,23 +52,33 @@ pub struct Pass {
 }
 
 impl Placement {
-    /// The level of a CPU's domain by its `imbalance_pct` and, where it is recorded, its number of CPUs.
+    /// The level of a CPU's domain by its `imbalance_pct` and, where it is recorded, its number of CPUs. `None`: there is none, or
+    /// several are alike.
     #[must_use]
     pub fn level(&self, cpu: CpuId, imbalance_pct: u32, weight: Option<u32>) -> Option<usize> {
         let fits = |level: &usize| {
             let domain = self.core.domains.at(cpu, *level);
             domain.imbalance_pct == imbalance_pct && weight.is_none_or(|weight| weight == domain.weight)
         };
-        (0..self.core.domains.depth(cpu)).find(fits)
+        let mut found = (0..self.core.domains.depth(cpu)).filter(fits);
+        found.next().filter(|_| found.next().is_none())
     }
 
-    /// The capacity of a CPU (`rq->cpu_capacity`) from now on.
+    /// The capacity of a CPU (`rq->cpu_capacity`) from now on. Groups keep theirs until a pass renews it.
     pub fn set_capacity(&mut self, cpu: CpuId, capacity: u64) {
         let core = &mut self.core;
-        if std::mem::replace(&mut core.rqs[cpu.index()].cpu_capacity, capacity) != capacity {
-            core.capacities_shown = true;
-            core.domains.set_capacities(|cpu| core.rqs[cpu.index()].cpu_capacity);
-        }
+        core.capacities_shown |= std::mem::replace(&mut core.rqs[cpu.index()].cpu_capacity, capacity) != capacity;
+    }
+
+    /// `update_group_capacity` of a pass: the group of the pulling CPU has the capacity of that CPU, above the lowest domain the sum of
+    /// the groups below.
+    pub fn update_group_capacity(&mut self, this: CpuId, level: usize) {
+        let core = &mut self.core;
+        let capacity = match level.checked_sub(1) {
+            None => core.rqs[this.index()].cpu_capacity,
+            Some(below) => core.domains.at(this, below).groups.iter().map(|group| group.capacity).sum(),
+        };
+        core.domains.local_group_mut(this, level).capacity = capacity;
     }
 
     /// Whether affinity kept a lower level from balancing the CPU's group in a domain, and the group behind it

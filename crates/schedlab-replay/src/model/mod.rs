@@ -202,6 +202,7 @@ impl Model {
             Operation::MoveTask { cpu, pid, to, flag } => self.move_task(cpu, pid, to, flag),
             Operation::Yield { cpu } => self.sched.yield_current(cpu, self.clock(cpu)),
             Operation::SetAffinity { pid } => self.set_affinity(pid),
+            Operation::FinishDelayed { pid } => self.finish_delayed(pid),
             Operation::SetScheduler { pid, policy, nice, slice } => {
                 self.set_scheduler(pid, SchedParams { policy, nice, slice })
             }

@@ -194,6 +194,13 @@ impl Model {
         self.sched.clear_resched(cpu);
     }
 
+    /// A task whose dequeue is delayed leaves its queue.
+    pub(super) fn finish_delayed(&mut self, pid: Pid) {
+        if let Some(id) = self.task(pid) {
+            self.sched.follow().finish_delayed(id);
+        }
+    }
+
     /// `sched_move_task`.
     pub(super) fn move_task(&mut self, cpu: CpuId, pid: Pid, to: Group, flag: Flag) {
         let Some(id) = self.task(pid) else { return };

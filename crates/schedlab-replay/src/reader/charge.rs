@@ -8,7 +8,7 @@ use super::code::{forks, leaves, next_on, picks_again, reschedules, AfterYield, 
 use super::task::{Place, Task};
 use super::Reader;
 use crate::operation::{Caller, Cause, Charge, Flag, Group, Location, Operation, Timer};
-use crate::trace::{Entry, LookAhead, Window};
+use crate::trace::{Entry, LookAhead, What, Window};
 
 /// No task runs for 18 minutes without a tick: a longer run time is damaged.
 const LONGEST: Nanos = 1 << 40;
@@ -72,10 +72,24 @@ impl Reader {
             let timer = self.timer(cpu, entry, ahead);
             self.push(Operation::Tick { cpu, flag, timer });
         }
+        if change.is_none() && caller != Caller::Tick && entry.in_task() {
+            self.cpu(entry.cpu).unexplained = Some(pid);
+            self.wait_task_inactive(entry, ahead);
+        }
         if let Some(change) = change {
             self.make_change(entry, pid, change, ahead);
         }
         self.attach_after(entry, ahead);
+    }
+
+    /// `wait_task_inactive` ends the delay of a task's dequeue, as `kthread_bind` of a new kernel thread does. The wakeup that follows
+    /// finds it on no queue.
+    fn wait_task_inactive(&mut self, entry: &Entry, ahead: &Window<'_>) {
+        let mut own = ahead.look(LookAhead::TaskCode).filter(|next| next.cpu == entry.cpu);
+        let Some(Kind::Waking { pid, .. }) = own.find_map(Entry::kind) else { return };
+        if own.next().is_some_and(|next| matches!(next.what, What::Probe(probe) if probe.pid == pid && !probe.queued)) {
+            self.push(Operation::FinishDelayed { pid });
+        }
     }
 
     /// What the running task does, now that it is charged for it.
@@ -108,7 +122,7 @@ impl Reader {
                 self.block(cpu, state);
             }
             Change::LeaveClass => self.leave_class_unannounced(pid),
-            Change::Fork(child) => self.fork(cpu, pid, child, true),
+            Change::Fork(child) => self.fork(cpu, (pid, child), true, ahead),
             Change::Reweight(weight) => self.reweight(pid, weight),
         }
     }

@@ -65,11 +65,14 @@ impl Reader {
 
     /// A task is enqueued without a wakeup: the change that the running task has announced for it is made here, if no charge
     /// preceded it.
-    pub(super) fn requeued(&mut self, entry: &Entry, pid: Pid, ahead: &Window<'_>) {
+    /// What nothing announced is a new affinity: a kernel thread sets its own, as the rescuer of a workqueue does, without a system call.
+    pub(super) fn requeued(&mut self, entry: &Entry, (pid, restored): (Pid, bool), ahead: &Window<'_>) {
         let announced =
             self.tasks.get(&entry.pid).and_then(|task| task.change).is_some_and(|change| change.pid() == pid);
         if announced && entry.in_task() {
             self.make_pending_change(entry.pid, true, ahead);
+        } else if restored && self.cpu(entry.cpu).unexplained.take() == Some(pid) {
+            self.push(Operation::SetAffinity { pid });
         }
     }
 

@@ -111,6 +111,10 @@ struct Cpu {
     ticked: u64,
     /// The last record was emitted in an interrupt.
     interrupted: bool,
+    /// Its last record is from the middle of an enqueue on this CPU.
+    enqueues_on: Option<CpuId>,
+    /// This record is a charge of the task that no change explains.
+    unexplained: Option<Pid>,
     /// This record is a charge that only `schedule()` can have made.
     schedules: bool,
     /// The running task has set its own need-resched by this record (`switched_to_fair`), whatever the record shows.
@@ -193,6 +197,11 @@ impl Reader {
         if self.cpus.len() < needed {
             self.cpus.resize(needed, Cpu::default());
         }
+        self.cpu(entry.cpu).enqueues_on = match entry.what {
+            What::Clock { cpu, move_task: Some(_), .. } => cpu,
+            What::CpuAverages { .. } | What::CfsRqLoad { .. } => self.cpu(entry.cpu).enqueues_on,
+            _ => None,
+        };
         match entry.what {
             What::Event(kind) => self.event(entry, kind, ahead),
             _ => self.other(entry, ahead),
@@ -234,7 +243,7 @@ impl Reader {
                     task.change_target = Some(pid);
                 }
             }
-            What::Clock { cpu: Some(cpu), clock, pid, move_task } => {
+            What::Clock { cpu: Some(cpu), clock, pid, move_task, restored } => {
                 self.cpu(entry.cpu).attach_clock = Some(clock);
                 self.cpu(entry.cpu)
                     .moving
@@ -243,7 +252,7 @@ impl Reader {
                     .for_each(|it| it.enqueued = true);
                 self.push(Operation::UpdateRqClock { cpu, clock });
                 if move_task.is_some() {
-                    self.requeued(entry, pid, ahead);
+                    self.requeued(entry, (pid, restored), ahead);
                 }
             }
             What::RqClock { cpu, clock } => {
@@ -295,6 +304,7 @@ impl Reader {
         self.now = entry.time;
         self.note_depth(entry);
         self.cpu(entry.cpu).schedules = false;
+        self.cpu(entry.cpu).unexplained = None;
         if !self.cpu(entry.cpu).balances {
             self.cpu(entry.cpu).updates_blocked = false;
         }
@@ -320,7 +330,7 @@ impl Reader {
             Kind::Fork { parent, child } => {
                 self.cancel_change(parent);
                 // Without state in the trace there is no better time to place the child.
-                self.fork(entry.cpu, parent, child, !interrupted || !ahead.shows_state());
+                self.fork(entry.cpu, (parent, child), !interrupted || !ahead.shows_state(), ahead);
             }
             Kind::Exit { pid, .. } => self.exit(pid),
             Kind::Switch { .. } => self.switch(entry, kind, ahead),

@@ -31,6 +31,10 @@ impl Reader {
     fn begin_pass(&mut self, entry: &Entry, probe: &PassProbe, ahead: &Window<'_>) {
         self.cpu(entry.cpu).balances = true;
         let mut pass = self.new_pass(entry, probe);
+        pass.capacity = capacity_shown_of(probe.cpu, ahead);
+        // What they enqueue may not be counted yet.
+        let unfinished = self.cpus.iter().enumerate().filter(|(nth, _)| *nth != entry.cpu.index());
+        pass.overlapped = unfinished.filter_map(|(_, cpu)| cpu.enqueues_on).any(|cpu| pass.considered.has(cpu));
         self.tell_per_cpu_kthreads(ahead);
         let mut ends = false;
         for next in ahead.look(LookAhead::Pass) {
@@ -87,6 +91,7 @@ impl Reader {
             src_clock: None,
             overlapped: false,
             jiffies: probe.jiffies,
+            capacity: None,
             marks: probe.marks,
         };
         // `schedule()` balances when it has dequeued the running task, of whatever class, and found no other.
@@ -124,6 +129,14 @@ impl Reader {
             .collect();
         self.operations.extend(threads);
     }
+}
+
+/// The capacity of a CPU that the next record of its averages shows.
+fn capacity_shown_of(of: CpuId, ahead: &Window<'_>) -> Option<u64> {
+    ahead.look(LookAhead::Capacity).find_map(|next| match next.what {
+        What::CpuAverages { cpu, capacity, .. } if cpu == of => Some(capacity),
+        _ => None,
+    })
 }
 
 /// The tick count, where no probe reads it: a pass that has moved a task by its load has computed `h_load` of the queue in

@@ -46,6 +46,8 @@ fn word(operation: &Operation) -> Option<String> {
         Operation::UpdateBlockedAverages { cpu, .. } => format!("update loads of cpu{}", cpu.0),
         Operation::Yield { cpu } => format!("yield cpu{}", cpu.0),
         Operation::Tick { .. } => "tick".to_owned(),
+        Operation::SetAffinity { pid } => format!("affinity of {pid}"),
+        Operation::FinishDelayed { pid } => format!("delay of {pid} ends"),
         Operation::SetNice { pid, nice } => format!("nice of {pid} is {nice}"),
         Operation::Reweight { pid, weight } => format!("weight of {pid} is {weight:?}"),
         Operation::UpdateCurr(charge) => format!("charge {}", charge.pid),

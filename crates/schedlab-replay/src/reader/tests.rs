@@ -219,6 +219,52 @@ fn changes_of_nice_values_are_followed() {
     );
 }
 
+/// The rescuer of a workqueue sets its own affinity: it is enqueued as it was (ENQUEUE_RESTORE without ENQUEUE_MOVE), and no system call shows it.
+#[test]
+fn an_affinity_that_a_kernel_thread_sets_for_itself_is_followed() {
+    let call = "a-1 [000] ..... 0.000090: sys_sched_setaffinity(pid: 0, len: 8, user_mask_ptr: 0x1)\n";
+    let charged = "a-1 [000] d..2. 0.000100: sched_stat_runtime: comm=a pid=1 runtime=70000 [ns]\n";
+    let again = |pid: i32, flags: u32| {
+        format!("a-1 [000] d..2. 0.000110: at: (enqueue_task_fair+0x4/0xed0) p={pid} fl={flags} cpu=0 c=100000\n")
+    };
+    for (lines, follows) in [
+        ([charged, &again(1, 10)], true),
+        ([charged, &again(1, 72)], false),
+        ([charged, &again(3, 10)], false),
+        (["", &again(1, 10)], false),
+        ([&format!("{call}{charged}"), &again(1, 10)], true),
+    ] {
+        let found = words(&read("7.2.13", &lines));
+        let times = found.iter().filter(|word| *word == "affinity of 1").count();
+        assert_eq!(times, usize::from(follows), "{}: {found:?}", lines.concat());
+    }
+}
+
+/// `kthread_bind` waits until the new thread sleeps; if its dequeue is delayed, it ends.
+#[test]
+fn a_wait_for_an_inactive_task_ends_its_delay() {
+    let charged = "a-1 [000] d..2. 0.000100: sched_stat_runtime: comm=a pid=1 runtime=70000 [ns]\n";
+    let wakes = "a-1 [000] d..3. 0.000110: sched_waking: comm=k pid=3 prio=120 target_cpu=000\n";
+    let shown = |queued: u32| {
+        format!(
+            "a-1 [000] d..4. 0.000111: wg: (__probestub_sched_waking+0x4/0x10) p=3 v=0 d=1 l=0 on={queued} sd=0 s=1\n"
+        )
+    };
+    let (charge, end) = ("charge 1", "delay of 3 ends");
+    check("7.2.13", &[charged, wakes, &shown(0)], &[charge, end]);
+    check("7.2.13", &[charged, wakes, &shown(1)], &[charge]);
+    check("7.2.13", &[wakes, &shown(0)], &[]);
+}
+
+/// A child is of its parent's class, which its first wakeup shows.
+#[test]
+fn a_child_of_a_real_time_task_never_enters_the_fair_class() {
+    let woken =
+        |prio: i32| format!("a-1 [000] d..2. 0.004410: sched_wakeup_new: comm=a pid=5 prio={prio} target_cpu=000\n");
+    check("7.2.13", &[TICK, FORK, &woken(120)], &["charge 1", "tick", "fork 5", "wake 5"]);
+    check("7.2.13", &[TICK, FORK, &woken(89)], &["charge 1", "tick"]);
+}
+
 /// A change that is the first record of its CPU.
 #[test]
 fn a_change_before_the_first_event_is_followed() {
@@ -306,13 +352,42 @@ fn a_pass_is_marked_if_other_cpus_change_their_queues_meanwhile() {
         a-1 [000] ..s1. 0.000308: bgr: (sched_balance_rq+0x23e/0xf00 <- sched_balance_find_src_group) found=0x0
         a-1 [000] ..s1. 0.000310: lbr: (sched_balance_domains+0x24e/0x340 <- sched_balance_rq) n=0
     ";
-    for (other, overlapped) in [("", false), (other, true)] {
-        let read = read("6.12.107", &[CPU_1_IDLES, begins, other, ends]);
+    // CPU 1 enqueues a task on CPU 0 or itself, and the pass sees the queue before or after it.
+    let enqueues = "d-4 [001] d..3. 0.000299: at: (enqueue_task_fair+0x4/0x7e0) p=4 fl=14 cpu=1 c=290000\n";
+    let has = "d-4 [001] d..2. 0.000299: sched_waking: comm=c pid=3 prio=120 target_cpu=001\n";
+    for (before, other, overlapped) in
+        [("", "", false), ("", other, true), (enqueues, "", true), (&[enqueues, has].concat(), "", false)]
+    {
+        let read = read("6.12.107", &[CPU_1_IDLES, before, begins, other, ends]);
         let passes = read.iter().find_map(|operation| match operation {
             Operation::SchedBalanceRq(pass) => Some(pass.overlapped),
             _ => None,
         });
-        assert_eq!(passes, Some(overlapped), "{other}");
+        assert_eq!(passes, Some(overlapped), "{before}{other}");
+    }
+}
+
+/// In its lowest domain a pass computes the capacity of its CPU after the probe has read it; the next record of that CPU shows it.
+#[test]
+fn a_pass_has_the_capacity_that_it_computes() {
+    let averages = |at: u32, cpu: u32, capacity: u64| {
+        format!("a-1 [000] d..3. 0.000{at}: ql: (__probestub_pelt_cfs_tp+0x4/0x10) cpu={cpu} la=9 ra=9 ua=9 ue=9 pe=9 cc={capacity} up=0x0\n")
+    };
+    let pass = "
+        a-1 [000] ..s1. 0.000300: bg: (sched_balance_find_src_group+0x0/0x580) cpu=0 idle=0 pct=117 nf=0 am=0x3 w=2 j=9
+        a-1 [000] ..s1. 0.000310: lbr: (sched_balance_domains+0x24e/0x340 <- sched_balance_rq) n=0
+    ";
+    for (after, capacity) in
+        [(String::new(), None), (averages(320, 1, 7), None), (averages(320, 1, 7) + &averages(330, 0, 5), Some(5))]
+    {
+        let found =
+            read("6.12.107", &[&averages(290, 0, 1024), pass, &after]).into_iter().find_map(
+                |operation| match operation {
+                    Operation::SchedBalanceRq(pass) => Some(pass.capacity),
+                    _ => None,
+                },
+            );
+        assert_eq!(found, Some(capacity), "{after}");
     }
 }
 

@@ -82,7 +82,7 @@ impl Reader {
         self.newidle_before(entry, cpu);
         if !self.tasks.contains_key(&pid) {
             // The fork itself was not recorded.
-            self.fork(entry.cpu, entry.pid, pid, !ahead.shows_state());
+            self.fork(entry.cpu, (entry.pid, pid), !ahead.shows_state(), ahead);
         }
         self.follow_prio(pid, prio, ahead);
         // It is queued beside its parent, which is charged then.
@@ -149,7 +149,8 @@ impl Reader {
 
     /// `task_fork_fair`: at the parent's charge, or where `sched_process_fork` shows that it has been. Without a charge (the clock
     /// stood still) and after interrupts it is not `certain` when it was.
-    pub(super) fn fork(&mut self, cpu: CpuId, parent: Pid, child: Pid, certain: bool) {
+    /// A child of a real-time task is outside of the fair class from the beginning; its first wakeup shows that.
+    pub(super) fn fork(&mut self, cpu: CpuId, (parent, child): (Pid, Pid), certain: bool, ahead: &Window<'_>) {
         if child == 0 {
             return;
         }
@@ -159,6 +160,10 @@ impl Reader {
         let place = Place::Off(cpu);
         if let Some(start) = self.starting.take().filter(|start| start.pid == child) {
             return self.start_task(cpu, start);
+        }
+        if let Some(prio) = prio_at_first_wakeup(child, ahead).filter(|prio| !is_fair(*prio)) {
+            self.tasks.insert(child, Task { waking: true, ..Task::new(prio, Weight::Nice(0), place) });
+            return self.push(Operation::Release { pid: child });
         }
         let like = self.tasks.get(&parent).filter(|parent| parent.is_fair());
         let task = like.map_or(Task::new(120, Weight::Nice(0), place), |parent| Task {
@@ -171,4 +176,12 @@ impl Reader {
         self.tasks.insert(child, task);
         self.push(Operation::Fork { cpu, parent, child, certain });
     }
+}
+
+/// The priority of a new task in its `sched_wakeup_new`.
+fn prio_at_first_wakeup(child: Pid, ahead: &Window<'_>) -> Option<i32> {
+    ahead.look(LookAhead::Class).find_map(|next| match next.kind()? {
+        Kind::WakeupNew { pid, prio, .. } if pid == child => Some(prio),
+        _ => None,
+    })
 }

@@ -57,6 +57,8 @@ pub enum What {
         cpu: Option<CpuId>,
         pid: Pid,
         move_task: Option<bool>,
+        /// It was dequeued before and is enqueued again as it was (ENQUEUE_RESTORE), not moved.
+        restored: bool,
         clock: Nanos,
     },
     /// `clock_task` of a runqueue, read with its lock held by code that acts on it next.
@@ -286,12 +288,16 @@ fn start(fields: Fields<'_>) -> Option<Start> {
 
 fn clock(fields: Fields<'_>) -> Option<What> {
     let cpu = fields.number("cpu").map(CpuId);
-    let move_task = fields.number("fl").map(|flags: u32| flags & RESTORE_MOVE == RESTORE_MOVE);
-    Some(What::Clock { cpu, pid: fields.number("p")?, clock: bounds::time(fields, "c")?, move_task })
+    let flags: Option<u32> = fields.number("fl");
+    let move_task = flags.map(|flags| flags & RESTORE_MOVE == RESTORE_MOVE);
+    let restored = flags.is_some_and(|flags| flags & RESTORE_MOVE == RESTORE);
+    Some(What::Clock { cpu, pid: fields.number("p")?, clock: bounds::time(fields, "c")?, move_task, restored })
 }
 
+/// ENQUEUE_RESTORE.
+const RESTORE: u32 = 0x2;
 /// ENQUEUE_RESTORE and ENQUEUE_MOVE.
-const RESTORE_MOVE: u32 = 0x2 | 0x4;
+const RESTORE_MOVE: u32 = RESTORE | 0x4;
 
 /// State `I` of an idle kthread is an ordinary sleep; the trace model's word for it also stands for parked tasks.
 fn plain_sleep(kind: Kind, letters: &str) -> Kind {

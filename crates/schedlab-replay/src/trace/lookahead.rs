@@ -45,13 +45,15 @@ pub enum LookAhead {
     Selection,
     /// What a balancing pass found and moved, which the pass is compared with.
     Pass,
+    /// The capacity that a balancing pass has computed for its CPU.
+    Capacity,
     /// CPUs that became idle or busy while a CPU was selected.
     IdleChanges,
 }
 
 impl LookAhead {
     /// All kinds, in the order of reports.
-    pub const ALL: [LookAhead; 19] = [
+    pub const ALL: [LookAhead; 20] = [
         LookAhead::Outcome,
         LookAhead::Repick,
         LookAhead::Caller,
@@ -70,6 +72,7 @@ impl LookAhead {
         LookAhead::ProbeOrder,
         LookAhead::Selection,
         LookAhead::Pass,
+        LookAhead::Capacity,
         LookAhead::IdleChanges,
     ];
 
@@ -93,6 +96,7 @@ impl LookAhead {
             LookAhead::UnrecordedCharge => "run time recorded after the migration that it precedes",
             LookAhead::Selection => "CPU selected for a task",
             LookAhead::Pass => "what a balancing pass found and moved",
+            LookAhead::Capacity => "capacity that a balancing pass computed",
             LookAhead::IdleChanges => "CPUs that became idle or busy during a selection",
             LookAhead::ProbeOrder => "whether probes read before or after a charge",
         }
