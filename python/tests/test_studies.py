@@ -325,6 +325,18 @@ def test_a_history_keeps_one_column_per_name(tmp_path: Path) -> None:
         history.read(file)
 
 
+def test_studies_recorded_one_after_the_other_share_a_column(tmp_path: Path) -> None:
+    file = tmp_path / "history.json"
+    for study in ("one", "two"):
+        history.append(file, history.entry("lines", "engine", 6, {study: score([]), "all": score([])}, {study: 1.0}))
+    (entry,) = history.read(file)
+    assert (sorted(entry.scores), entry.seconds) == (["all", "one", "two"], {"one": 1.0, "two": 1.0})
+    history.check([entry], "lines", 6, {"three"})
+    history.check([entry], "lines", 2, {"one", "two"})
+    with pytest.raises(InputError, match="`lines` is recorded for two with --units 6, and these runs have 2"):
+        history.check([entry], "lines", 2, {"one", "three"})
+
+
 # The shipped studies.
 
 SHIPPED = sorted(path.stem for path in (ROOT / "studies").glob("*.toml"))

@@ -22,8 +22,6 @@ from schedlab.studies.report import Report, StudyReport, study_report
 from schedlab.studies.runs import FOLDER, Plan, Progress, Task
 from schedlab.studies.study import Study
 
-ALL = "all"
-
 
 def execute(options: Options, console: Console, engine: Engine | None) -> int:
     """Exit code 0, 3 if some runs failed, or 130; how well a study agrees is a result, not a failure."""
@@ -35,6 +33,9 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     if options.stored is not None:
         return _stored(engine, options, console)
     studies = _studies(options, engine)
+    if options.record:
+        recorded = {study.name for study in studies}
+        history.check(history.read(history.FILE), options.record, studies[0].units, recorded)
     plan = Plan(engine, studies, options.out or FOLDER, history.seconds(history.FILE))
     jobs = options.jobs or api.default_jobs()
     _tell_estimate(plan, jobs, options, console)
@@ -97,7 +98,7 @@ def _studies(options: Options, engine: Engine) -> list[Study]:
     names = options.studies
     if not names:
         raise InputError("no study is named", hint="`schedlab list studies` shows them; `all` selects all of them")
-    if ALL in names:
+    if history.ALL in names:
         names = [str(row["id"]) for row in engine.listing("studies")]
     studies = [engine.load_study(name, short=options.short, units=_units(options)) for name in dict.fromkeys(names)]
     for study in studies:
@@ -182,7 +183,7 @@ def _record(
     if not options.record:
         return Shown(report, origins, history.read(history.FILE) if options.page or options.html else [])
     shown = Shown(*_with_stored(report, origins, engine))
-    scores = {**report.scores(), "all": shown.report.total()}
+    scores = {**report.scores(), history.ALL: shown.report.total()}
     new = history.entry(options.record, engine.version, report.studies[0].study.units, scores, plan.seconds())
     entries = history.append(history.FILE, new)
     results.write(results.FILE, shown.report, shown.origins)

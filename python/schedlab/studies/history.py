@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,8 @@ from schedlab.studies.score import Score
 
 SCHEMA = "schedlab.studies/1"
 FILE = Path("docs") / "studies" / "history.json"
+ALL = "all"
+"""The key of the sum over all studies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,7 @@ class Entry:
     engine: str
     units: int
     scores: Mapping[str, Mapping[str, Any]]
-    """By study; the key `all` holds the sum."""
+    """By study; the key `all` holds the sum over all that were stored then."""
     seconds: Mapping[str, float]
     """The mean wall time of a run, by case: the next estimate rests on it."""
 
@@ -61,10 +63,26 @@ def entry(name: str, engine: str, units: int, scores: Mapping[str, Score], secon
 
 
 def append(file: Path, new: Entry) -> list[Entry]:
-    """Add an entry to the file; one of the same name is replaced, so that a mechanism has one column."""
-    entries = [old for old in read(file) if old.name != new.name] + [new]
-    write(file, entries)
-    return entries
+    """Add an entry to the file. Studies recorded under the name of an earlier entry join its column, as a mechanism has
+    one; what the earlier one has of the same studies is replaced."""
+    entries = read(file)
+    kept = [old for old in entries if old.name != new.name]
+    for old in entries:
+        if old.name == new.name and old.units == new.units:
+            new = replace(new, scores={**old.scores, **new.scores}, seconds={**old.seconds, **new.seconds})
+    write(file, [*kept, new])
+    return [*kept, new]
+
+
+def check(entries: Iterable[Entry], name: str, units: int, studies: Collection[str]) -> None:
+    """Refuse a name whose entry has other studies with another number of units: a column has one number."""
+    for old in entries:
+        others = sorted({*old.scores} - {ALL, *studies})
+        if old.name == name and old.units != units and others:
+            raise InputError(
+                f"`{name}` is recorded for {', '.join(others)} with --units {old.units}, and these runs have {units}",
+                hint="choose another name, or the same --units",
+            )
 
 
 def write(file: Path, entries: Sequence[Entry]) -> None:
