@@ -1,5 +1,4 @@
 //! Frequencies: turbo bins by busy cores, and schedutil.
-#![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use crate::support::{flat, kernel, record, sampled_time, spec, tasks};
 use schedlab_model::{Nanos, MSEC};

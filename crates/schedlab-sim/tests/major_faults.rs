@@ -1,5 +1,4 @@
 //! Major page faults: a task waits for a disk that serves several requests at once, the others in the order in which they came.
-#![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use crate::support::{flat, kernel, record, spec, tasks};
 use schedlab_model::{Nanos, USEC};

@@ -1,5 +1,4 @@
 //! `mmap_lock`: which operations of two threads exclude each other, by the kernel's release.
-#![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use std::sync::Arc;
 

@@ -1,6 +1,5 @@
 //! When a request to reschedule takes effect, by event and preemption model: one case for each cell of the table in
 //! docs/models/preemption.md. Everything costs nothing, so that the times are exact.
-#![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use crate::support::{flat, kernel, record, spec, tasks, Record};
 use schedlab_model::{Nanos, Topology, MSEC, USEC};

@@ -1,6 +1,5 @@
 //! Time slice extensions: what a request to reschedule does to a task in a critical section that has asked for one. Everything
 //! costs nothing but a page fault, so that the times are exact.
-#![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use crate::support::{flat, kernel, record, spec, tasks};
 use schedlab_model::{Nanos, MSEC, USEC};

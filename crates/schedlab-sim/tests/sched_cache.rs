@@ -1,5 +1,4 @@
 //! Cache-aware balancing in a run: the threads of a process come together under one cache, other tasks do not.
-#![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,4 @@
 //! Nothing is accepted and ignored: on every row each feature, knob and preemption model is refused, or changes a run.
-#![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;

@@ -1,6 +1,5 @@
 //! Spinlocks: a task that waits burns its CPU. A preempted holder of one in user space makes all others wait; one of the
 //! kernel is not preempted.
-#![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use crate::support::{flat, kernel, record, sampled_time, spec, tasks, Record};
 use schedlab_model::{Nanos, MSEC, USEC};

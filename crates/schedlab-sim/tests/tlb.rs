@@ -1,5 +1,4 @@
 //! TLB shootdowns on hardware: which CPUs a munmap interrupts, and how long it waits.
-#![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use crate::support::{flat, kernel, record, sampled_time, spec, tasks};
 use schedlab_model::{Nanos, MSEC};
