@@ -234,7 +234,7 @@ impl CfsRq {
     pub(super) fn account_entity_enqueue(&mut self, entities: &Entities, signals: &Signals, id: EntityId) {
         let se = &entities[id];
         if signals.runnable_load {
-            self.pelt.enqueue_runnable_load_avg(&se.avg, se.load.scaled());
+            self.pelt.enqueue_runnable_load_avg(&se.avg, se.runnable_weight());
         }
         self.load.weight += se.load.weight;
         self.nr_running += 1;
@@ -246,7 +246,7 @@ impl CfsRq {
     pub(super) fn account_entity_dequeue(&mut self, entities: &Entities, signals: &Signals, id: EntityId) {
         let se = &entities[id];
         if signals.runnable_load {
-            self.pelt.dequeue_runnable_load_avg(&se.avg, se.load.scaled());
+            self.pelt.dequeue_runnable_load_avg(&se.avg, se.runnable_weight());
         }
         self.load.weight -= se.load.weight;
         self.nr_running -= 1;

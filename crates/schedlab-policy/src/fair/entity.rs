@@ -88,7 +88,8 @@ pub struct Entity {
     pub(super) my_q: Option<u32>,
     /// Groups above it.
     pub(super) depth: u16,
-    /// Runnable tasks it stands for: 1, or a group's as of its last change (`runnable_weight`).
+    /// Runnable tasks it stands for: 1, or a group's as of its last change (`runnable_weight`). 5.2: a group's weight as far as it
+    /// does not sleep.
     pub(super) runnable: u32,
     /// Nice value.
     pub nice: i8,
@@ -152,6 +153,15 @@ impl Entity {
             throttle_work: false,
             runnable: 1,
             avg: SchedAvg::default(),
+        }
+    }
+
+    /// `runnable_weight` of 5.2, at full resolution.
+    #[inline]
+    pub(super) fn runnable_weight(&self) -> u64 {
+        match self.my_q {
+            Some(_) => u64::from(self.runnable),
+            None => self.load.weight,
         }
     }
 

@@ -12,9 +12,9 @@ use super::cfs_rq::CfsRq;
 use super::entity::{Entity, EntityId};
 use crate::features::Feature;
 use crate::pelt::clock::PeltClock;
-use crate::pelt::group::{calc_group_shares, propagate_entity_load_avg};
+use crate::pelt::group::{calc_group_runnable, calc_group_shares, propagate_entity_load_avg, GroupEntity};
 use crate::version::load::Signals;
-use crate::weight::LoadWeight;
+use crate::weight::{scale_load_down, LoadWeight};
 use crate::KernelConfig;
 use schedlab_model::{rarely, CpuId, Nanos};
 
@@ -26,7 +26,11 @@ impl CfsRq {
     #[inline(never)]
     fn update_load_avg(&mut self, se: &mut Entity, id: EntityId, at: Nanos, signals: &Signals) -> bool {
         if se.avg.is_due(at) && se.avg.last_update_time != 0 {
-            let runnable = if se.sched_delayed { 0 } else { u64::from(se.runnable) };
+            let runnable = match signals.runnable_load {
+                true => scale_load_down(se.runnable_weight()),
+                false if se.sched_delayed => 0,
+                false => u64::from(se.runnable),
+            };
             se.avg.__update_load_avg_se(at, se.load, se.on_rq, runnable, self.h_curr == id, signals);
         }
         self.pelt.is_due(at) && self.update_cfs_rq_load_avg(at, signals)
@@ -69,7 +73,9 @@ impl Arena {
         let (queue, group) = (&mut upper[rq].pelt, &mut lower[0]);
         let weight = group.load.weight;
         let se = &mut self.entities[id];
-        propagate_entity_load_avg(queue, &mut se.avg, se.load.scaled(), &mut group.pelt, weight, signals)
+        let runnable = scale_load_down(se.runnable_weight());
+        let entity = GroupEntity { weight: se.load.scaled(), runnable, on_rq: se.on_rq };
+        propagate_entity_load_avg(queue, &mut se.avg, entity, &mut group.pelt, weight, signals)
     }
 
     /// `update_tg_load_avg`; the root group's sum is not used.
@@ -240,6 +246,33 @@ impl Arena {
     /// The part of `reweight_entity` that concerns load, before the weight changes: the averages of the entity and of its
     /// queue follow the new weight.
     pub fn reweight_load_avg(&mut self, signals: &Signals, id: EntityId, load: LoadWeight) {
+        if !signals.runnable_load {
+            return self.reweight_load(signals, id, load);
+        }
+        let below = self.entities[id].my_q.map(|below| &self.rqs[below as usize]);
+        let runnable = below.map(|q| calc_group_runnable(load.weight, q.load.weight, &q.pelt));
+        let se = &self.entities[id];
+        let (rq, on_rq) = (se.rq(), se.on_rq);
+        if on_rq {
+            self.rqs[rq].pelt.dequeue_runnable_load_avg(&se.avg, se.runnable_weight());
+        }
+        self.reweight_load(signals, id, load);
+        let se = &mut self.entities[id];
+        if let Some(runnable) = runnable {
+            se.runnable = runnable as u32;
+        }
+        let runnable = runnable.unwrap_or(load.weight);
+        if se.avg.last_update_time > 0 {
+            let sum = scale_load_down(runnable).wrapping_mul(se.avg.runnable_sum);
+            se.avg.runnable_avg = sum / se.avg.get_pelt_divider();
+        }
+        if on_rq {
+            self.rqs[rq].pelt.enqueue_runnable_load_avg(&se.avg, runnable);
+        }
+    }
+
+    /// The same of the load alone.
+    fn reweight_load(&mut self, signals: &Signals, id: EntityId, load: LoadWeight) {
         let se = &mut self.entities[id];
         let (q, old, new) = (&mut self.rqs[se.rq()].pelt, se.load.scaled(), load.scaled());
         if se.avg.last_update_time == 0 {
@@ -249,26 +282,16 @@ impl Arena {
             }
             return;
         }
-        let queued = signals.runnable_load && se.on_rq;
-        if queued {
-            q.dequeue_runnable_load_avg(&se.avg, old);
-        }
         q.dequeue_load_avg(&se.avg, old, signals);
         // The load of a task whose weight changes again and again while no queue has it grows without bound, modulo 2^64 as in
         // the kernel.
         se.avg.load_avg = new.wrapping_mul(se.avg.load_sum) / se.avg.get_pelt_divider();
-        if signals.runnable_load {
-            se.avg.runnable_avg = new.wrapping_mul(se.avg.runnable_sum) / se.avg.get_pelt_divider();
-        }
         q.enqueue_load_avg(&se.avg, new);
-        if queued {
-            q.enqueue_runnable_load_avg(&se.avg, new);
-        }
     }
 
     /// `se_update_runnable` of a group's entity.
     pub fn se_update_runnable(&mut self, signals: &Signals, id: EntityId) {
-        if let Some(below) = self.entities[id].my_q {
+        if let Some(below) = self.entities[id].my_q.filter(|_| !signals.runnable_load) {
             self.entities[id].runnable = self.rqs[below as usize].runnable(signals) as u32;
         }
     }

@@ -122,6 +122,11 @@ impl Restore<'_> {
         self.arena.groups[group.index()].load.load_avg = contribution.load_avg;
     }
 
+    /// Overwrites a group's load over all CPUs (`tg->load_avg`).
+    pub fn group_load_sum(&mut self, group: GroupId, load_avg: i64) {
+        self.arena.groups[group.index()].load.load_avg = load_avg;
+    }
+
     /// Overwrites the zero point of a group's queue, in either direction; the sum of keys follows.
     pub fn min_vruntime(&mut self, group: GroupId, cpu: CpuId, min_vruntime: Vruntime) {
         let rq = self.arena.group_queue(group, cpu);

@@ -21,6 +21,9 @@ impl Arena {
         for cpu in (0..self.nr_cpus()).map(|cpu| CpuId(cpu as u32)) {
             let mut entity = Entity::blank(cpu, config);
             entity.my_q = Some(self.rqs.len() as u32);
+            if config.rules.pelt.runnable_load {
+                entity.runnable = entity.load.weight as u32;
+            }
             self.position_in(parent, cpu).assign(&mut entity);
             let mut queue = CfsRq::new(group, cpu, config.rules.averaging(), slices);
             // sync_throttle: a group created below a throttled one.

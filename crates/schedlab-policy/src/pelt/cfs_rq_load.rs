@@ -8,6 +8,7 @@ use super::sched_avg::{SchedAvg, State};
 use super::series::CAPACITY_SHIFT;
 use super::sum_floor::SumFloor;
 use crate::version::load::Signals;
+use crate::weight::scale_load_down;
 use schedlab_model::Nanos;
 
 /// Load of sleepers that left since the queue's last update (`cfs_rq->removed`).
@@ -28,6 +29,8 @@ pub struct Removed {
 pub struct QueueLoad {
     /// Averages.
     pub avg: SchedAvg,
+    /// The weights of its queued entities, those of groups by what does not sleep, at full resolution (5.2).
+    pub runnable_weight: u64,
     /// Sleepers that left.
     pub removed: Removed,
     /// Something below changed by attach or detach that the group's entity must follow (`propagate`).
@@ -62,7 +65,7 @@ impl QueueLoad {
         if removed {
             self.take_removed(signals);
         }
-        let runnable = if signals.runnable_load { weight } else { runnable };
+        let runnable = if signals.runnable_load { scale_load_down(self.runnable_weight) } else { runnable };
         let changed = self.avg.___update_load_sum(now, State { load: weight, runnable, running }, signals);
         if changed {
             self.avg.___update_load_avg(1, 1, signals);
@@ -156,19 +159,23 @@ impl QueueLoad {
         self.sub_load(se.load_avg, weight.wrapping_mul(se.load_sum), floor);
     }
 
-    /// `enqueue_runnable_load_avg` (5.2).
+    /// `enqueue_runnable_load_avg` (5.2) of an entity with this runnable weight.
     #[inline]
-    pub fn enqueue_runnable_load_avg(&mut self, se: &SchedAvg, weight: u64) {
+    pub fn enqueue_runnable_load_avg(&mut self, se: &SchedAvg, runnable_weight: u64) {
+        self.runnable_weight += runnable_weight;
+        let sum = scale_load_down(runnable_weight).wrapping_mul(se.runnable_sum);
         self.avg.runnable_avg += se.runnable_avg;
-        self.avg.runnable_sum = self.avg.runnable_sum.wrapping_add(weight.wrapping_mul(se.runnable_sum));
+        self.avg.runnable_sum = self.avg.runnable_sum.wrapping_add(sum);
     }
 
     /// `dequeue_runnable_load_avg` (5.2).
     #[inline]
-    pub fn dequeue_runnable_load_avg(&mut self, se: &SchedAvg, weight: u64) {
+    pub fn dequeue_runnable_load_avg(&mut self, se: &SchedAvg, runnable_weight: u64) {
+        self.runnable_weight = self.runnable_weight.saturating_sub(runnable_weight);
+        let sum = scale_load_down(runnable_weight).wrapping_mul(se.runnable_sum);
         let avg = &mut self.avg;
         avg.runnable_avg = avg.runnable_avg.saturating_sub(se.runnable_avg);
-        avg.runnable_sum = avg.runnable_sum.saturating_sub(weight.wrapping_mul(se.runnable_sum));
+        avg.runnable_sum = avg.runnable_sum.saturating_sub(sum);
     }
 
     /// `add_tg_cfs_propagate`.

@@ -6,7 +6,7 @@
 
 use super::cfs_rq_load::QueueLoad;
 use super::sched_avg::SchedAvg;
-use super::series::CAPACITY_SHIFT;
+use super::series::{CAPACITY_SHIFT, LOAD_AVG_MAX};
 use super::sum_floor::UnchangedLoad;
 use crate::version::load::Signals;
 use crate::weight::scale_load_down;
@@ -71,12 +71,31 @@ pub fn calc_group_shares(shares: u64, weight: u64, queue: &QueueLoad, group: &Gr
     part.clamp(MIN_SHARES.min(shares) as i64, shares as i64) as u64
 }
 
-/// `propagate_entity_load_avg` of a group's entity `se`, of this scaled weight, on `queue`; `group` is the queue it stands
+/// `calc_group_runnable` (5.2): what of that weight counts for the runnable load, the part that does not sleep.
+#[must_use]
+pub fn calc_group_runnable(shares: u64, weight: u64, queue: &QueueLoad) -> u64 {
+    let load = scale_load_down(weight).max(queue.avg.load_avg);
+    let runnable = scale_load_down(queue.runnable_weight).max(queue.avg.runnable_avg).wrapping_mul(shares);
+    runnable.checked_div(load).unwrap_or(runnable).clamp(MIN_SHARES.min(shares), shares)
+}
+
+/// A group's entity, as far as its load concerns the queue that it is on.
+#[derive(Clone, Copy, Debug)]
+pub struct GroupEntity {
+    /// Its weight, scaled down.
+    pub weight: u64,
+    /// Its runnable weight, scaled down (5.2).
+    pub runnable: u64,
+    /// It is queued or running.
+    pub on_rq: bool,
+}
+
+/// `propagate_entity_load_avg` of a group's entity with averages `se` on `queue`; `group` is the queue it stands
 /// for, with the weights queued there at full resolution. Whether anything changed.
 pub fn propagate_entity_load_avg(
     queue: &mut QueueLoad,
     se: &mut SchedAvg,
-    weight: u64,
+    entity: GroupEntity,
     group: &mut QueueLoad,
     group_weight: u64,
     signals: &Signals,
@@ -90,7 +109,7 @@ pub fn propagate_entity_load_avg(
     if !signals.runnable_load {
         update_tg_cfs_runnable(queue, se, group, signals);
     }
-    update_tg_cfs_load(queue, se, weight, group, group_weight, signals);
+    update_tg_cfs_load(queue, se, entity, group, group_weight, signals);
     true
 }
 
@@ -99,7 +118,7 @@ fn update_tg_cfs_util(queue: &mut QueueLoad, se: &mut SchedAvg, group: &QueueLoa
     if delta_avg == 0 {
         return;
     }
-    let divider = queue.avg.get_pelt_divider();
+    let divider = divider(queue, signals);
     se.util_avg = group.avg.util_avg;
     let sum = u64::from(se.util_avg) * divider;
     let delta_sum = sum as i64 - i64::from(se.util_sum);
@@ -107,7 +126,7 @@ fn update_tg_cfs_util(queue: &mut QueueLoad, se: &mut SchedAvg, group: &QueueLoa
     let avg = &mut queue.avg;
     avg.util_avg = add_positive(u64::from(avg.util_avg), delta_avg) as u32;
     let sum = add_positive(u64::from(avg.util_sum), delta_sum);
-    avg.util_sum = signals.floor.keep(sum, u64::from(avg.util_avg), divider) as u32;
+    avg.util_sum = signals.floor.keep_propagated(sum, u64::from(avg.util_avg), divider) as u32;
 }
 
 fn update_tg_cfs_runnable(queue: &mut QueueLoad, se: &mut SchedAvg, group: &QueueLoad, signals: &Signals) {
@@ -115,29 +134,31 @@ fn update_tg_cfs_runnable(queue: &mut QueueLoad, se: &mut SchedAvg, group: &Queu
     if delta_avg == 0 {
         return;
     }
-    let divider = queue.avg.get_pelt_divider();
+    let divider = divider(queue, signals);
     se.runnable_avg = group.avg.runnable_avg;
     let sum = se.runnable_avg * divider;
     let delta_sum = sum as i64 - se.runnable_sum as i64;
     se.runnable_sum = sum;
     let avg = &mut queue.avg;
     avg.runnable_avg = add_positive(avg.runnable_avg, delta_avg);
-    avg.runnable_sum = signals.floor.keep(add_positive(avg.runnable_sum, delta_sum), avg.runnable_avg, divider);
+    let sum = add_positive(avg.runnable_sum, delta_sum);
+    avg.runnable_sum = signals.floor.keep_propagated(sum, avg.runnable_avg, divider);
 }
 
 fn update_tg_cfs_load(
     queue: &mut QueueLoad,
     se: &mut SchedAvg,
-    weight: u64,
+    entity: GroupEntity,
     group: &mut QueueLoad,
     group_weight: u64,
     signals: &Signals,
 ) {
+    let weight = entity.weight;
     let moved = std::mem::take(&mut group.prop_runnable_sum);
     if moved == 0 {
         return;
     }
-    let divider = queue.avg.get_pelt_divider();
+    let divider = divider(queue, signals);
     let sum = if moved > 0 {
         // Until the CPU is saturated, running and runnable are the same.
         se.load_sum.saturating_add(moved as u64).min(divider)
@@ -165,6 +186,31 @@ fn update_tg_cfs_load(
     let avg = &mut queue.avg;
     avg.load_avg = add_positive(avg.load_avg, delta_avg);
     avg.load_sum = signals.floor.keep(add_positive(avg.load_sum, delta_sum), avg.load_avg, divider);
+    if signals.runnable_load {
+        propagate_runnable_load(avg, se, entity, sum, divider);
+    }
+}
+
+/// The part of `update_tg_cfs_runnable` that concerns the runnable load (5.2). The queue's sum loses the entity's old sum by its
+/// weight, though it was added by its runnable weight.
+fn propagate_runnable_load(avg: &mut SchedAvg, se: &mut SchedAvg, entity: GroupEntity, sum: u64, divider: u64) {
+    let weighted = entity.runnable * sum;
+    let runnable_avg = weighted / divider;
+    let delta_sum = weighted as i64 - (entity.weight * se.runnable_sum) as i64;
+    let delta_avg = runnable_avg as i64 - se.runnable_avg as i64;
+    (se.runnable_sum, se.runnable_avg) = (sum, runnable_avg);
+    if entity.on_rq {
+        avg.runnable_avg = add_positive(avg.runnable_avg, delta_avg);
+        avg.runnable_sum = add_positive(avg.runnable_sum, delta_sum);
+    }
+}
+
+/// The largest sum by which propagated averages are computed.
+fn divider(queue: &QueueLoad, signals: &Signals) -> u64 {
+    match signals.propagates_by_max {
+        true => LOAD_AVG_MAX,
+        false => queue.avg.get_pelt_divider(),
+    }
 }
 
 /// `add_positive`: never below zero.
@@ -178,6 +224,7 @@ mod tests {
 
     const SIGNALS: &Signals = &Signals::of("6.1");
     const NICE_0: u64 = 1 << 20;
+    const GE: GroupEntity = GroupEntity { weight: 512, runnable: 512, on_rq: true };
 
     fn queue(load_avg: u64, reported: u64) -> QueueLoad {
         let avg = SchedAvg { load_avg, ..SchedAvg::default() };
@@ -222,13 +269,46 @@ mod tests {
         let (mut root, mut child, mut ge) = (QueueLoad::default(), QueueLoad::default(), SchedAvg::default());
         let mut task = SchedAvg { load_avg: 1024, util_avg: 300, runnable_avg: 500, ..SchedAvg::default() };
         child.attach_entity_load_avg(&mut task, 1024, SIGNALS);
-        assert!(propagate_entity_load_avg(&mut root, &mut ge, 512, &mut child, NICE_0, SIGNALS));
+        assert!(propagate_entity_load_avg(&mut root, &mut ge, GE, &mut child, NICE_0, SIGNALS));
         assert_eq!((ge.util_avg, ge.runnable_avg, ge.load_avg), (300, 500, 512));
         assert_eq!((root.avg.util_avg, root.avg.runnable_avg, root.avg.load_avg), (300, 500, 512));
         assert!(root.propagate && !child.propagate);
-        assert!(!propagate_entity_load_avg(&mut root, &mut ge, 512, &mut child, NICE_0, SIGNALS));
+        assert!(!propagate_entity_load_avg(&mut root, &mut ge, GE, &mut child, NICE_0, SIGNALS));
         child.detach_entity_load_avg(&task, 1024, SIGNALS);
-        propagate_entity_load_avg(&mut root, &mut ge, 512, &mut child, 0, SIGNALS);
+        propagate_entity_load_avg(&mut root, &mut ge, GE, &mut child, 0, SIGNALS);
         assert_eq!((root.avg.util_avg, root.avg.runnable_avg, root.avg.load_avg), (0, 0, 0));
+    }
+
+    #[test]
+    fn the_runnable_load_of_old_kernels_counts_what_does_not_sleep() {
+        // (queued weight, load_avg, runnable weight, runnable_load_avg) -> runnable weight of the entity with weight NICE_0
+        let table = [
+            (NICE_0, 1024, NICE_0, 1024, NICE_0),
+            (NICE_0, 2048, NICE_0, 1000, NICE_0 / 2),
+            (2 * NICE_0, 1024, NICE_0, 1024, NICE_0 / 2),
+            (0, 2048, 0, 512, NICE_0 / 4),
+            (0, 2048, 0, 0, 2),
+            (0, 0, 0, 0, 2),
+        ];
+        for (weight, load_avg, runnable_weight, runnable_avg, expected) in table {
+            let avg = SchedAvg { load_avg, runnable_avg, ..SchedAvg::default() };
+            let queue = QueueLoad { avg, runnable_weight, ..QueueLoad::default() };
+            assert_eq!(calc_group_runnable(NICE_0, weight, &queue), expected, "{queue:?}");
+        }
+    }
+
+    #[test]
+    fn a_task_that_joins_adds_to_the_runnable_load_of_a_queued_group() {
+        let signals = Signals::of("5.2");
+        for (on_rq, queued) in [(true, 250), (false, 0)] {
+            let (mut root, mut child) = (QueueLoad::default(), QueueLoad::default());
+            let (mut task, mut ge) = (SchedAvg { load_avg: 1024, ..SchedAvg::default() }, SchedAvg::default());
+            child.attach_entity_load_avg(&mut task, 1024, &signals);
+            let entity = GroupEntity { weight: 512, runnable: 256, on_rq };
+            assert!(propagate_entity_load_avg(&mut root, &mut ge, entity, &mut child, NICE_0, &signals));
+            // 512 and 256 times (LOAD_AVG_MAX - 1024) / LOAD_AVG_MAX.
+            assert_eq!((ge.load_avg, ge.runnable_avg), (501, 250));
+            assert_eq!((root.avg.load_avg, root.avg.runnable_avg), (501, queued));
+        }
     }
 }

@@ -43,7 +43,7 @@ pub(crate) mod util_est;
 pub use crate::version::load::Signals;
 pub use cfs_rq_load::{QueueLoad, Removed};
 pub use clock::PeltClock;
-pub use group::{calc_group_shares, propagate_entity_load_avg, GroupLoad};
+pub use group::{calc_group_runnable, calc_group_shares, propagate_entity_load_avg, GroupEntity, GroupLoad};
 pub use sched_avg::SchedAvg;
 pub use series::{CAPACITY_SCALE, CAPACITY_SHIFT, LOAD_AVG_MAX, PELT_MIN_DIVIDER};
 pub use sum_floor::{SumFloor, UnchangedLoad};

@@ -71,8 +71,8 @@ impl SchedAvg {
         self.util_avg = (u64::from(self.util_sum) / divider) as u32;
     }
 
-    /// `__update_load_avg_se`: `runnable` is whether a task is (or how many of a group's are) runnable. Whether the
-    /// averages changed.
+    /// `__update_load_avg_se`: `runnable` is whether a task is (or how many of a group's are) runnable, or (5.2) the entity's
+    /// runnable weight, scaled down. Whether the averages changed.
     #[inline(always)]
     pub fn __update_load_avg_se(
         &mut self,
@@ -83,11 +83,11 @@ impl SchedAvg {
         running: bool,
         signals: &Signals,
     ) -> bool {
-        let runnable = if signals.runnable_load { u64::from(on_rq) } else { runnable };
-        let changed = self.___update_load_sum(now, State { load: u64::from(on_rq), runnable, running }, signals);
+        let state = if signals.runnable_load { u64::from(on_rq) } else { runnable };
+        let state = State { load: u64::from(on_rq), runnable: state, running };
+        let changed = self.___update_load_sum(now, state, signals);
         if changed {
-            let weight = weight.scaled();
-            self.___update_load_avg(weight, weight, signals);
+            self.___update_load_avg(weight.scaled(), runnable, signals);
             signals.util_est.cfs_se_util_change(self);
         }
         changed
@@ -178,7 +178,7 @@ mod tests {
     fn old_kernels_weight_what_is_runnable() {
         let mut avg = SchedAvg::default();
         for ms in 1..=1000 {
-            avg.__update_load_avg_se(ms << 20, LoadWeight::of_sum(2048 << 10), true, 1, false, &Signals::of("5.2"));
+            avg.__update_load_avg_se(ms << 20, LoadWeight::of_sum(2048 << 10), true, 2048, false, &Signals::of("5.2"));
         }
         assert_eq!((avg.load_avg, avg.runnable_avg), (2047, 2047));
         let mut avg = SchedAvg::default();

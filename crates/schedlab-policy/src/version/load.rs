@@ -28,6 +28,12 @@ rules! {
         from "5.14" by "83c5e9d573e1" => UnchangedLoad::EntityOnly,
         from "5.17" by "2d02fa8cc21a" => UnchangedLoad::Nothing;
 
+    /// Load that is propagated is divided by the largest sum at the end of a segment, LOAD_AVG_MAX, wherever in the segment the
+    /// parent's queue is.
+    BOTH "load: divider of propagated load" in "update_tg_cfs_load"
+    propagates_by_max: bool = true,
+        from "5.8" by "95d685935a2e" => false;
+
     /// The sum of load is kept with its average when a queued entity leaves or changes its weight too.
     BOTH "load: sums kept at dequeues" in "dequeue_load_avg"
     dequeue_keeps_load_sum: bool = false,
