@@ -1,10 +1,11 @@
 //! The trace's header as a configuration of a version row: which settings the recorded kernel had.
 
 use schedlab_model::{Nanos, SEC};
-use schedlab_policy::{ConfigError, KernelConfig, PreemptModel, SliceSource, Version};
+use schedlab_policy::{ConfigError, KernelConfig, PreemptModel, Release, SliceSource, Version};
 use schedlab_trace::Header;
 
 use crate::reader::Kernel;
+use crate::trace::release;
 
 /// Ticks per second unless the header gives them: those of Debian's kernels.
 const HZ: u32 = 250;
@@ -76,6 +77,7 @@ pub fn kernel(header: &Header) -> Kernel {
     Kernel {
         cpus: header.nr_cpus.unwrap_or(1),
         has_autogroup: has_autogroup(header),
+        moves_within_group: moves_within_group(header),
         uses_autogroup: uses_autogroup(header),
         tick: tick_period(header),
         tick_beside_hrtick: tick_beside_hrtick(header),
@@ -147,6 +149,18 @@ fn charges_show_outcome(header: &Header) -> bool {
 /// Whether the recorded kernel was built with CONFIG_SCHED_AUTOGROUP: only then does the file exist.
 fn has_autogroup(header: &Header) -> bool {
     header.get("sched_autogroup_enabled").is_some_and(|value| !value.is_empty())
+}
+
+/// Whether `sched_move_task` moves a task within its group: 6.4 left that out (eff6c8ce8d4d), which was reverted in March 2025
+/// (76f970ce51c8), in stable series too.
+fn moves_within_group(header: &Header) -> bool {
+    const LEFT_OUT: [(Option<Release>, Option<Release>); 3] = [
+        (Release::parse("6.4"), Release::parse("6.6.86")),
+        (Release::parse("6.7"), Release::parse("6.12.22")),
+        (Release::parse("6.13"), Release::parse("6.13.10")),
+    ];
+    let release = release(header);
+    release.is_none() || LEFT_OUT.iter().all(|(from, to)| release < *from || release >= *to)
 }
 
 /// Whether the trace is simulated: nothing runs when it begins, and every task's fork is in it.
@@ -241,6 +255,23 @@ mod tests {
         {
             let header = Header { kernel: Some(release.into()), ..Header::default() };
             assert_eq!(fork_charges(&header), charges, "{release}");
+        }
+    }
+
+    #[test]
+    fn some_releases_leave_out_moves_within_a_group() {
+        for (release, moves) in [
+            ("5.2.1", true),
+            ("6.3.8", true),
+            ("6.6.0", false),
+            ("6.6.86", true),
+            ("6.8.0-31-generic", false),
+            ("6.12.0", false),
+            ("6.12.43+deb13-cloud-amd64", true),
+            ("6.16.3", true),
+        ] {
+            let header = Header { kernel: Some(release.into()), ..Header::default() };
+            assert_eq!(moves_within_group(&header), moves, "{release}");
         }
     }
 

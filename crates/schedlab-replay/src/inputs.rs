@@ -42,6 +42,8 @@ pub enum InputKind {
     LoadUpdate,
     /// The load that a group's queue has reported, and the group's sum.
     TgLoad,
+    /// The group's sum that `calc_group_shares` read while other CPUs reported, as the weight shows.
+    TgSum,
     /// A call of `select_task_rq_fair`: its arguments, and the CPUs that were idle.
     Selection,
     /// A balancing pass: its domain, its failures, and the CPUs that it considered and that were idle.
@@ -105,7 +107,7 @@ pub enum InputGroup {
 use InputKind as K;
 
 /// Every kind with its words, in the order of reports.
-const KINDS: [(InputKind, InputGroup, &str); 40] = [
+const KINDS: [(InputKind, InputGroup, &str); 41] = [
     (K::RunTime, InputGroup::Operation, "run times"),
     (K::Clock, InputGroup::Operation, "runqueue clocks"),
     (K::Tick, InputGroup::Operation, "timer interrupts"),
@@ -123,6 +125,7 @@ const KINDS: [(InputKind, InputGroup, &str); 40] = [
     (K::Group, InputGroup::Operation, "moves between groups"),
     (K::LoadUpdate, InputGroup::Operation, "load updates"),
     (K::TgLoad, InputGroup::Operation, "loads that group queues report"),
+    (K::TgSum, InputGroup::Operation, "groups' sums read while other CPUs reported"),
     (K::Selection, InputGroup::Operation, "selections with the idle CPUs"),
     (K::BalancePass, InputGroup::Operation, "balancing passes"),
     (K::PassCapacity, InputGroup::Operation, "capacities that passes computed"),

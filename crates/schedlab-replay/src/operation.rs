@@ -109,8 +109,6 @@ pub struct CfsRqUpdate {
     pub cpu: CpuId,
     pub at: Nanos,
     pub state: CfsRqLoad,
-    /// Perhaps the balancer updated it, which then updates `tg->load_avg`.
-    pub by_balancer: bool,
     /// It was updated in task context.
     pub in_task: bool,
 }
@@ -384,6 +382,8 @@ pub struct TgLoad {
     pub load_avg: Option<i64>,
     /// The load of that queue and the weight of its entity.
     pub weight: Option<QueueWeight>,
+    /// The same, if a probe of this operation shows it.
+    pub own_weight: Option<QueueWeight>,
 }
 
 /// The load average of a group's queue, and the weight that `calc_group_shares` made of it.
@@ -391,4 +391,8 @@ pub struct TgLoad {
 pub struct QueueWeight {
     pub load: u64,
     pub weight: u64,
+    /// The sum of the weights of the entities that wait on that queue.
+    pub waiting: Option<u64>,
+    /// At a switch, the task that is switched to: it does not wait any more.
+    pub next: Option<Pid>,
 }

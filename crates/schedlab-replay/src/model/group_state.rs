@@ -12,7 +12,7 @@ use schedlab_policy::fair::{Contribution, Dequeue, GroupId, GroupState, LoadStat
 use super::Model;
 use crate::groups::GroupName;
 use crate::inputs::InputKind;
-use crate::operation::{CfsRqUpdate, First, QueueWeight, TgLoad};
+use crate::operation::{CfsRqUpdate, First};
 use crate::trace::{Address, GroupEntity, Point, Probe, QueueLoad, Sums};
 
 /// A queue: that of a group on a CPU.
@@ -181,7 +181,7 @@ impl Model {
         }
     }
 
-    fn group_at(&self, address: u64) -> GroupName {
+    pub(super) fn group_at(&self, address: u64) -> GroupName {
         self.coverage.by_address.get(&address).cloned().unwrap_or(GroupName::Probed(address))
     }
 
@@ -199,8 +199,9 @@ impl Model {
     /// The load average of a queue was updated: by the balancer's pass over all of them, or by an operation that the model does
     /// itself at the same time of the clock.
     pub(super) fn update_cfs_rq_load(&mut self, update: &CfsRqUpdate) {
-        let CfsRqUpdate { cpu, at, ref state, by_balancer, in_task } = *update;
-        let Some(group) = self.groups.get(&self.group_at(state.group.at)).copied() else { return };
+        let CfsRqUpdate { cpu, at, ref state, in_task } = *update;
+        let group = self.groups.get(&self.group_at(state.group.at)).copied();
+        let Some(group) = group.filter(|_| self.coverage.preexisting) else { return };
         let own = in_task && self.sched.curr(cpu).is_some_and(|curr| self.fair().group_of(curr) == group);
         if self.coverage.unknown_load.remove(&(group, cpu)) {
             let contribution = Contribution {
@@ -210,45 +211,15 @@ impl Model {
             };
             return self.take_group_load((group, cpu), state.queue.load, contribution);
         }
-        if (by_balancer || self.coverage.preexisting) && !own {
+        if !own {
             self.sched.follow().update_blocked_group(group, cpu, at);
         }
     }
 
-    /// The load that a queue has reported, and the group's sum: inputs where probes show them.
-    pub(super) fn update_tg_load(&mut self, address: u64, cpu: CpuId, next: TgLoad) {
-        let group = self.groups.get(&self.group_at(address)).copied();
-        let Some(group) = group.filter(|_| self.coverage.preexisting) else { return };
-        let now = self.clock(cpu);
-        let contrib = next.contrib.unwrap_or(self.fair().group_rq(group, cpu).pelt.tg_load_avg_contrib);
-        let before = self.fair().group(group).load.load_avg;
-        let mut load_avg = next.load_avg.unwrap_or(before);
-        // Another CPU may have reported in between: the weight shows which of the two sums was read.
-        if let Some(weight) = next.weight {
-            let fits = |load_avg: i64| self.is_weight_of(group, cpu, weight, load_avg - contrib as i64);
-            if !fits(load_avg) && fits(before) {
-                load_avg = before;
-            }
-        }
-        let contribution = Contribution { tg_load_avg_contrib: contrib, last_update_tg_load_avg: now, load_avg };
-        self.sched.follow().restore().contribution(group, cpu, contribution);
-    }
-
-    /// Whether `calc_group_shares` gives this weight if the group's other queues have reported `others`.
-    fn is_weight_of(&self, group: GroupId, cpu: CpuId, shown: QueueWeight, others: i64) -> bool {
-        let shares = self.fair().group(group).shares as i64;
-        let queued = (self.fair().group_rq(group, cpu).load.weight >> 10) as i64;
-        let gives = |load: i64| {
-            let total = others + load;
-            (total > 0).then(|| (shares.wrapping_mul(load) / total).min(shares)) == Some(shown.weight as i64)
-        };
-        [shown.load as i64, queued].into_iter().any(gives)
-    }
-
-    /// The first probe of one of its tasks shows the address of an autogroup that began within the trace.
+    /// The first probe of one of its tasks shows the address of a group that began within the trace.
     pub(super) fn read_address(&mut self, id: TaskId, address: Address) {
         let group = self.fair().group_of(id);
-        if !self.coverage.preexisting || address.is_root || group == GroupId::ROOT {
+        if address.is_root || group == GroupId::ROOT {
             return;
         }
         if self.groups.get(&self.group_at(address.at)) != Some(&group) {

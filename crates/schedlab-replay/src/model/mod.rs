@@ -19,6 +19,7 @@ mod taken;
 mod tasks;
 #[cfg(test)]
 mod tests;
+mod tg_load;
 mod wakeup;
 
 use std::collections::BTreeMap;
@@ -34,6 +35,7 @@ use crate::guess::Guess;
 use crate::operation::{Caller, Charge, Input, Operation};
 use crate::tally::Tally;
 use group_state::Coverage;
+use tg_load::TgSums;
 
 /// A version row with its tasks and its score.
 #[derive(Clone)]
@@ -52,6 +54,8 @@ pub struct Model {
     initial: Arc<InitialGroups>,
     groups: BTreeMap<GroupName, GroupId>,
     coverage: Coverage,
+    /// Which of the groups' sums operations read.
+    sums: TgSums,
     /// The highest pid of the tasks whose slice shows that they were forked while one CPU was online.
     booted: Option<Pid>,
     pub pids: Vec<Pid>,
@@ -149,6 +153,7 @@ impl Model {
             initial,
             groups: BTreeMap::new(),
             coverage,
+            sums: TgSums::default(),
             booted: None,
             pids: Vec::new(),
             cpus,
@@ -164,6 +169,7 @@ impl Model {
         (self.now, self.at) = (input.time, input.cpu);
         self.decisions.clear();
         self.sched.clear_decisions();
+        self.end_sum_read(&input.operation);
         self.follow(input);
         debug_assert!(self.cores_agree(), "core code and the fair class have another running task or CPU");
     }
@@ -329,6 +335,7 @@ impl Model {
         self.tasks.clear();
         self.groups.clear();
         self.coverage = Coverage::default();
+        self.sums = TgSums::default();
         self.pids.clear();
         self.cpus = vec![Cpu::default(); cpus];
         self.tally.desyncs += 1;

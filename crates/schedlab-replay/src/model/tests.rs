@@ -10,10 +10,12 @@ use super::Model;
 use crate::decision::{DecisionKind, Outcome, Unjudged};
 use crate::groups::InitialGroups;
 use crate::operation::{
-    Caller, Cause, Charge, First, Flag, Input, Location, NewTask, Operation, PrevState, Switch, Wakeup, Weight,
+    Caller, Cause, Charge, First, Flag, Group, Input, Location, NewTask, Operation, PrevState, QueueWeight, Switch,
+    TgLoad, Wakeup, Weight,
 };
 use crate::tally::Tally;
 use crate::topology::Machine;
+use crate::trace::Address;
 
 const CPU: CpuId = CpuId(0);
 const RUNS: Pid = 1;
@@ -201,5 +203,33 @@ fn a_procedure_in_parts_is_the_same_procedure() {
         assert_eq!(after(false, &[block, newidle, switch(0)]), idle, "{version}");
         assert_eq!(after(true, &[block, switch(DELAYED)]), switched, "{version}");
         assert!(woken != before && idle != before && switched != after(true, &[]), "{version}");
+    }
+}
+
+/// `calc_group_shares` reads `tg->load_avg` without a lock: the weight that the operation's probe shows is that of the sum which it
+/// read, and the next record finds the current one.
+#[test]
+fn a_weight_shows_which_sum_of_the_group_was_read() {
+    let (address, shares, queued) = (0x77, 1 << 20, 1024);
+    let others = [3000, 2500, 2000];
+    let weight = |others: i64| (shares * queued / (others + queued)) as u64;
+    for (shown, read) in [(weight(2000), 2000), (weight(3000), 3000), (weight(2500), 2500), (7, 2000)] {
+        let mut model = model(KernelConfig::new(Version::find("6.12.0").unwrap(), 2, 250));
+        add(&mut model, RUNS, Location::Running(CPU));
+        let flag = Flag { before: false, before_full: false, after: None, cause: Cause::Own };
+        apply(&mut model, Operation::MoveTask { cpu: CPU, pid: RUNS, to: Group::New, flag });
+        let id = model.task(RUNS).unwrap();
+        let group = model.fair().group_of(id);
+        model.read_address(id, Address { at: address, is_root: false });
+        let own = model.fair().group_rq(group, CPU).pelt.tg_load_avg_contrib as i64;
+        for others in others {
+            model.sched.follow().restore().group_load_sum(group, others + own);
+            model.update_tg_load(address, CPU, TgLoad::default());
+        }
+        let probe = QueueWeight { load: 0, weight: shown, waiting: Some(0), next: None };
+        model.update_tg_load(address, CPU, TgLoad { own_weight: Some(probe), ..TgLoad::default() });
+        assert_eq!(model.fair().group(group).load.load_avg - own, read, "weight {shown}");
+        model.apply(&Input { time: 1, cpu: CPU, operation: Operation::UpdateRqClock { cpu: CPU, clock: 0 } });
+        assert_eq!(model.fair().group(group).load.load_avg - own, 2000, "weight {shown}");
     }
 }

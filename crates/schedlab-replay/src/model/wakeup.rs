@@ -3,7 +3,6 @@
 use schedlab_model::{CpuId, Nanos, Pid, TaskId};
 use schedlab_policy::fair::{Enqueue, GroupId};
 use schedlab_policy::procedure::{self, try_to_wake_up, ttwu_queue, wake_up_new_task};
-use schedlab_policy::Reweight;
 
 use super::driver::{Recorded, Replay};
 use super::Model;
@@ -86,11 +85,10 @@ impl Model {
     }
 
     /// Whether the running task is charged after a task of another group is queued, in the preemption check or by `schedule()`:
-    /// up to 6.8 a new weight of a waiting group charges nobody. Where it depends on V (from 6.7 on), the order matters.
+    /// up to 6.8 a new weight of a waiting group charges nobody. The probe of the charge shows the queue with that weight, and where
+    /// the weight depends on V (from 6.7 on), the order matters.
     pub(super) fn enqueue_charges_nobody(&self, cpu: CpuId, id: TaskId) -> bool {
-        let rules = self.fair().config.version.rules;
-        let around_others = matches!(rules.reweight, Reweight::AroundOthers { .. });
-        around_others && !rules.reweight_charges && self.waits_beside_curr(cpu, id)
+        self.is_eevdf() && !self.fair().config.version.rules.reweight_charges && self.waits_beside_curr(cpu, id)
     }
 
     /// Whether a group of the task, or one above, is queued where the running task is queued itself.

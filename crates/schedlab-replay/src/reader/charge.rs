@@ -194,7 +194,8 @@ impl Reader {
         let mut later = ahead.look(LookAhead::TaskCode);
         let next_charge = later.find(|next| next.cpu == cpu && next.kind().is_some() || charged_again(next));
         let switches = next_charge.is_some_and(|next| matches!(next.kind(), Some(Kind::Switch { .. })));
-        let moves = self.kernel.has_autogroup && !switches && !picks_again(entry, ahead);
+        let leaves_group = self.kernel.uses_autogroup || self.kernel.moves_within_group;
+        let moves = self.kernel.has_autogroup && leaves_group && !switches && !picks_again(entry, ahead);
         if moves && self.tasks.get_mut(&pid).is_some_and(exiting) {
             return Some(Change::MoveTask(Group::Root));
         }

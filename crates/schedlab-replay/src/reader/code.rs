@@ -1,6 +1,7 @@
 //! What the running task was doing when it was charged: the records that follow on its CPU show it.
 
 use schedlab_model::{CpuId, Nanos, Pid, USEC};
+use schedlab_policy::WakeKind;
 use schedlab_trace::{Kind, TaskState};
 
 use super::switch::prev_state_of;
@@ -192,23 +193,44 @@ pub fn leaves(cpu: CpuId, pid: Pid, mut pulled: bool, ahead: &Window<'_>) -> Opt
 }
 
 /// Whether a task was charged in `task_fork_fair`: its next record is that of its child. Up to 5.16 much of
-/// `copy_process` comes between, so that it may have been preempted there, more than once.
+/// `copy_process` comes between, so that it may have been preempted there, more than once; a task that is preempted on its return
+/// to user mode (`R` instead of `R+`) is not there any more.
+///
+/// Right before a preemption it is `schedule()` that charges, unless the parent was moved to another CPU after it and the child
+/// was not (see [`born_on`]). The flag of a preemption check makes that `schedule()` keep the clock of the fork, so that nothing
+/// is left for it to charge.
 pub fn forks(entry: &Entry, pid: Pid, ahead: &Window<'_>) -> Option<Pid> {
-    if let Some(Kind::Switch { .. }) = ahead.next_event_on(entry.cpu, LookAhead::TaskCode) {
+    let right_before_switch = matches!(ahead.next_event_on(entry.cpu, LookAhead::TaskCode), Some(Kind::Switch { .. }));
+    let own = ahead.look(LookAhead::TaskCode).filter(|next| next.pid == pid && next.in_task());
+    let mut own = own.filter(|next| next.kind().is_some()).peekable();
+    if right_before_switch && !own.peek().is_some_and(|next| next.preempts) {
         return None;
     }
-    let own = ahead.look(LookAhead::TaskCode).filter(|next| next.pid == pid && next.in_task());
-    let mut own = own.filter_map(Entry::kind).peekable();
-    let preempted = |kind: &Kind| matches!(kind, Kind::Switch { prev_state, .. } if prev_state_of(*prev_state) == PrevState::Runnable);
     loop {
-        match own.next()? {
-            Kind::Fork { parent, child } if parent == pid => return Some(child),
-            // `schedule()` charges right before it switches.
-            Kind::Runtime { pid: of, .. } if of == pid && own.peek().is_some_and(preempted) => {}
-            kind if preempted(&kind) => {}
+        let next = own.next()?;
+        match next.kind()? {
+            Kind::Fork { parent, child } if parent == pid => {
+                let stayed = || next.cpu != entry.cpu && born_on(child, ahead) == Some(entry.cpu);
+                return Some(child).filter(|_| !right_before_switch || stayed());
+            }
+            // `schedule()` charges right before it switches. Of several such charges on the child's CPU the last is taken.
+            Kind::Runtime { pid: of, .. } if of == pid && own.peek().is_some_and(|next| next.preempts) => {
+                if right_before_switch && next.cpu == entry.cpu {
+                    return None;
+                }
+            }
+            Kind::Switch { .. } if next.preempts => {}
             _ => return None,
         }
     }
+}
+
+/// The CPU on which a task was forked: its first selection shows it as the previous one.
+fn born_on(child: Pid, ahead: &Window<'_>) -> Option<CpuId> {
+    ahead.look(LookAhead::TaskCode).find_map(|next| match next.what {
+        What::Select(probe) if probe.kind == WakeKind::Fork && probe.state?.pid == child => Some(probe.prev),
+        _ => None,
+    })
 }
 
 /// Whether the CPU's next record shows that a charge ended in `resched_curr`, as `sched_move_task` of the running task does

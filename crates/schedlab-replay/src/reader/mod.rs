@@ -36,14 +36,16 @@ use self::flag::FlagBefore;
 use self::task::{Place, Task};
 use self::wake::Wakee;
 use crate::operation::{CfsRqUpdate, Location, Operation, Start};
-use crate::trace::{Address, CfsRqLoad, Entry, LookAhead, What, Window};
+use crate::trace::{Address, CfsRqLoad, Entry, What, Window};
 
 /// What the recorded kernel is like, as the header says.
 #[derive(Clone, Copy, Debug)]
 pub struct Kernel {
     pub cpus: usize,
-    /// CONFIG_SCHED_AUTOGROUP: an exiting task is moved within its group once more.
+    /// CONFIG_SCHED_AUTOGROUP: an exiting task is moved to the root's group.
     pub has_autogroup: bool,
+    /// `sched_move_task` moves a task within its group as well.
+    pub moves_within_group: bool,
     /// Autogroups are on: every session is a group.
     pub uses_autogroup: bool,
     /// The tick's period.
@@ -282,15 +284,12 @@ impl Reader {
     }
 
     fn update_cfs_rq_load(&mut self, entry: &Entry, cpu: CpuId, at: Nanos, state: &CfsRqLoad, ahead: &Window<'_>) {
-        let next = ahead.next_event_on(entry.cpu, LookAhead::LoadUpdate);
-        let enqueues = matches!(next, Some(Kind::Wakeup { .. } | Kind::WakeupNew { .. } | Kind::Migrate { .. }));
-        let by_balancer = !enqueues && !entry.in_irq() && self.cpu(entry.cpu).moving.is_empty();
         if self.cpu(entry.cpu).moving.iter().any(|moving| moving.to == cpu) {
             self.cpu(entry.cpu).attach_clock = Some(state.clock);
         }
         self.push(Operation::UpdateRqClock { cpu, clock: state.clock });
         self.read_tg_load(entry, state.group.at, cpu, ahead);
-        let update = CfsRqUpdate { cpu, at, state: *state, by_balancer, in_task: entry.in_task() };
+        let update = CfsRqUpdate { cpu, at, state: *state, in_task: entry.in_task() };
         self.push(Operation::UpdateCfsRqLoad(update));
     }
 

@@ -479,3 +479,33 @@ fn the_tick_count_follows_from_others_that_records_show() {
         .collect();
     assert_eq!(counts, [Some(5000), Some(5003), Some(5009), Some(7)]);
 }
+
+/// Up to 5.16 a parent may be preempted within `copy_process` and moved: the child is placed where `sched_fork` found the parent, at
+/// the charge right before the preemption if there is no other.
+#[test]
+fn a_child_is_placed_where_its_parent_was_when_it_was_forked() {
+    let forks = "
+        a-1 [001] dN... 0.001000: sched_stat_runtime: comm=a pid=1 runtime=100000 [ns] vruntime=100000 [ns]
+        a-1 [001] d.... 0.001010: sched_switch: prev_comm=a prev_pid=1 prev_prio=120 prev_state=R+ ==> next_comm=b next_pid=2 next_prio=120
+        c-3 [000] d.s.. 0.002000: sched_migrate_task: comm=a pid=1 prio=120 orig_cpu=1 dest_cpu=0
+        c-3 [000] d.... 0.003000: sched_switch: prev_comm=c prev_pid=3 prev_prio=120 prev_state=S ==> next_comm=a next_pid=1 next_prio=120
+        a-1 [000] ..... 0.004000: sched_process_fork: comm=a pid=1 child_comm=a child_pid=5
+        a-1 [000] d.... 0.004010: st: (select_task_rq_fair+0x0/0x10) prev=1 fl=0x4 j=4294894770 p=5 nc=2 am=0x3 wf=0 wt=0 ru=1 el=1024 et=0 ql=1024 qt=0 ic=0
+        a-1 [000] d.... 0.004020: str: (wake_up_new_task+0x80/0x260 <- select_task_rq_fair) to=0
+        a-1 [000] d.... 0.004030: sched_wakeup_new: comm=a pid=5 prio=120 target_cpu=000
+    ";
+    let forked = |text: &str| {
+        let of_child = |operation: &Operation| match *operation {
+            Operation::Fork { cpu, child: 5, certain, .. } => Some((cpu.0, certain)),
+            _ => None,
+        };
+        let all = operations("5.14.2", text);
+        let switched = all.iter().position(|one| matches!(one, Operation::Switch(switch) if switch.prev == 1));
+        let at = all.iter().position(|one| of_child(one).is_some());
+        (at.and_then(|at| of_child(&all[at])).unwrap(), at < switched)
+    };
+    assert_eq!(forked(forks), ((1, true), true));
+    // It was preempted on its return to user mode, or the child was born after the move.
+    assert_eq!(forked(&forks.replace("prev_state=R+", "prev_state=R")).0 .0, 0);
+    assert_eq!(forked(&forks.replace("prev=1 fl", "prev=0 fl")).0 .0, 0);
+}

@@ -61,9 +61,14 @@ impl Reader {
 /// What a group's queue on a CPU has reported, and the group's sum, once the operation of this record is over.
 fn tg_load_ahead(entry: &Entry, group: u64, cpu: CpuId, ahead: &Window<'_>) -> TgLoad {
     let (mut found, mut over) = (TgLoad::default(), false);
+    // `schedule()` charges a task, dequeues it and switches.
+    let (mut own, mut schedules) = (true, matches!(entry.kind(), Some(Kind::Runtime { .. })));
     let mut woken = woken_on(entry);
     for next in ahead.look(LookAhead::TgLoad) {
-        over |= next.cpu == entry.cpu && !next.is_inside();
+        if next.cpu == entry.cpu && !next.is_inside() {
+            over = true;
+            own &= std::mem::take(&mut schedules) && matches!(next.kind(), Some(Kind::Switch { .. }));
+        }
         woken = woken_on(next).or(woken);
         let Some(shown) = shown_by(next, woken).filter(|shown| shown.group == group) else { continue };
         // Within the operation it is read before it is reported; code on another CPU that has the queue comes after.
@@ -74,6 +79,7 @@ fn tg_load_ahead(entry: &Entry, group: u64, cpu: CpuId, ahead: &Window<'_>) -> T
         if shown.cpu == Some(cpu) {
             found.contrib.get_or_insert(shown.contrib);
             found.weight = weight_shown(next);
+            found.own_weight = found.weight.filter(|_| own && next.cpu == entry.cpu);
         }
         found.load_avg.get_or_insert(shown.load_avg);
         if found.weight.is_some() {
@@ -85,7 +91,12 @@ fn tg_load_ahead(entry: &Entry, group: u64, cpu: CpuId, ahead: &Window<'_>) -> T
 
 fn weight_shown(entry: &Entry) -> Option<QueueWeight> {
     match entry.what {
-        What::Probe(probe) => probe.group.map(|group| QueueWeight { load: group.load, weight: group.weight }),
+        What::Probe(probe) => {
+            let group = probe.group?;
+            let waiting = probe.sums.map(|sums| sums.weight);
+            let next = (probe.point == Point::Next).then_some(probe.pid);
+            Some(QueueWeight { load: group.load, weight: group.weight, waiting, next })
+        }
         _ => None,
     }
 }

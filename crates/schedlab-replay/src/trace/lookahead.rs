@@ -33,8 +33,6 @@ pub enum LookAhead {
     StartClock,
     /// The load that a group's queue reports (`tg_load_avg_contrib`) and `tg->load_avg`.
     TgLoad,
-    /// Which operation updated the load average of a group's queue.
-    LoadUpdate,
     /// The next run time of the running task, an upper bound of the clock at a wakeup.
     NextRunTime,
     /// A run time recorded after a migration that took effect later.
@@ -53,7 +51,7 @@ pub enum LookAhead {
 
 impl LookAhead {
     /// All kinds, in the order of reports.
-    pub const ALL: [LookAhead; 20] = [
+    pub const ALL: [LookAhead; 19] = [
         LookAhead::Outcome,
         LookAhead::Repick,
         LookAhead::Caller,
@@ -66,7 +64,6 @@ impl LookAhead {
         LookAhead::Clock,
         LookAhead::StartClock,
         LookAhead::TgLoad,
-        LookAhead::LoadUpdate,
         LookAhead::NextRunTime,
         LookAhead::UnrecordedCharge,
         LookAhead::ProbeOrder,
@@ -91,7 +88,6 @@ impl LookAhead {
             LookAhead::Clock => "runqueue clock, from the probe of the same event",
             LookAhead::StartClock => "runqueue clock before its first record",
             LookAhead::TgLoad => "load that group queues report",
-            LookAhead::LoadUpdate => "which operation updated a queue's load",
             LookAhead::NextRunTime => "next run time, as a bound of the clock at a wakeup",
             LookAhead::UnrecordedCharge => "run time recorded after the migration that it precedes",
             LookAhead::Selection => "CPU selected for a task",

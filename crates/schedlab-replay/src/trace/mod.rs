@@ -19,5 +19,6 @@ pub use entry::{Entry, What};
 pub use lookahead::LookAhead;
 pub use pass::{Marks, MarksAbove, PassProbe, PassRecord, TaskAverages};
 pub use probe::{Address, CfsRqLoad, GroupEntity, Point, Probe, QueueLoad, Sums};
+pub use release::release;
 pub use select::{SelectProbe, SelectState};
 pub use window::Window;
