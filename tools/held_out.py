@@ -1,4 +1,4 @@
-"""Records a fixed series of loads that no rule was found in, and prints how the rows decide them, worst first.
+"""Records a fixed, held-out series of loads, and prints how the rows decide them, worst first.
 
 `held_out.py FOLDER PATTERN...` records the members of the series whose names match and that FOLDER does not have yet;
 `held_out.py FOLDER` prints the table of all that are there, `held_out.py --list` the names. The series is fixed before
@@ -89,9 +89,14 @@ def make(path: Path, trace: Trace) -> None:
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
         line = workload(trace)
         if "./server" in line:
-            subprocess.run(["cc", "-O1", "-static", "-pthread", "-o", "server", SERVER], check=True)
+            try:
+                subprocess.run(["cc", "-O1", "-static", "-pthread", "-o", "server", SERVER], check=True)
+            except (OSError, subprocess.CalledProcessError) as e:
+                raise SchedlabError(f"cannot build {SERVER.name}: {e}") from None
         if "./schbench" in line:
-            shutil.copy(shutil.which("schbench") or "schbench", "schbench")
+            if (program := shutil.which("schbench")) is None:
+                raise SchedlabError("schbench is not in PATH", hint="build it and add its directory to PATH")
+            shutil.copy(program, "schbench")
         order = Order(
             trace.kernel,
             (line,),

@@ -56,6 +56,7 @@ COMMITS = {
     "aef6987d8954": ("6.12", "sched/eevdf: Propagate min_slice up the cgroup hierarchy"),
     "afae8002b4fd": ("6.9", "sched/eevdf: Fix miscalculation in reweight_entity() when se is not curr"),
     "b01db23d5923": ("6.6", "sched/eevdf: Fix pick_eevdf()"),
+    "b7ca5743a260": ("6.16", "sched/core: Tweak wait_task_inactive() to force dequeue sched_delayed tasks"),
     "bbce3de72be5": ("6.15", "sched/eevdf: Fix se->slice being set to U64_MAX and resulting crash"),
     "bcd74b2ffdd0": ("7.0", "sched/fair: Only set slice protection at pick time"),
     "c70fc32f4443": ("6.16", "sched/fair: Adhere to place_entity() constraints"),

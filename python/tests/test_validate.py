@@ -112,8 +112,9 @@ def test_doctor_shows_what_a_calibration_measured() -> None:
         "caches": "1 KiB from l1 of 32 KiB 40 ns, l2 of 512 KiB 44 ns, llc of 32768 KiB 44 ns, memory 80 ns",
         "memory": "one CPU 12000 MB/s, all CPUs of a node 21000 MB/s",
         "cache lines": "transfer between CPUs 0-8 31 ns, 0-10 too few samples, 8-10 112 ns",
-        "several lines": "1 and 8 lines that another CPU has written: all read 30 and 33 ns; an atomic operation on "
-        "one, the others read and written 40 and 52 ns; the address of each in the one before 30 and 240 ns",
+        "several lines": "1 and 8 lines that another CPU has written: llc, all read: 30 and 33 ns; llc, an atomic "
+        "operation on one, the others read and written: 40 and 52 ns; llc, the address of each in the one before: "
+        "30 and 240 ns",
     }
     # A machine with one CPU, and an agent that measures none of it.
     less = {key: value for key, value in CALIBRATION.items() if key not in NEWER}

@@ -106,10 +106,10 @@ def _structures(structures: Mapping[str, Any]) -> str:
     """What the most lines of a structure that another CPU has written cost, beside one."""
     counts = structures.get("lines", ())
     rows = [
-        f"{words} {ns[0]} and {ns[-1]} ns"
-        for ways in structures.get("ns", {}).values()
+        f"{distance}, {words}: {ns[0]} and {ns[-1]} ns"
+        for distance, ways in structures.get("ns", {}).items()
         for way, words in WAYS.items()
-        if None not in ((ns := ways.get(way, (None,)))[0], ns[-1])
+        if (ns := ways.get(way)) and None not in (ns[0], ns[-1])
     ]
     return f"1 and {counts[-1]} lines that another CPU has written: {'; '.join(rows)}" if rows else ""
 

@@ -19,8 +19,8 @@ use crate::error::Result;
 const TRIPS: u64 = 100;
 /// The number of samples of a pair in the matrix.
 const SAMPLES: usize = 40;
-/// The longest time for one pair: CPUs that a hypervisor does not run at the same time need much longer than others.
-const LIMIT: Nanos = 300 * MSEC;
+/// The longest time for one measurement: CPUs that a hypervisor does not run at the same time need much longer than others.
+pub const LIMIT: Nanos = 300 * MSEC;
 
 /// The median transfer between each pair of CPUs.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -117,12 +117,18 @@ fn handovers(samples: usize, here: u32, there: u32) -> Result<Vec<Nanos>> {
 }
 
 /// Changes the word from this turn to the next as soon as the other thread has changed it to this one; false if the measurement
-/// is over before. Whether it is over is checked rarely, so that the check does not delay the turn.
+/// is over before.
 fn take_turn(line: &Line, turn: u64, over: impl Fn() -> bool) -> bool {
+    spin(|| line.0.compare_exchange(turn, turn + 1, SeqCst, Relaxed).is_ok(), over)
+}
+
+/// Tries until it succeeds; false if the measurement is over before. Whether it is over is checked rarely, as the check takes
+/// longer than a transfer.
+pub fn spin(attempt: impl Fn() -> bool, over: impl Fn() -> bool) -> bool {
     const UNCHECKED: u32 = 1 << 12;
-    let mut attempts = 0;
-    while line.0.compare_exchange(turn, turn + 1, SeqCst, Relaxed).is_err() {
-        attempts += 1;
+    let mut attempts: u32 = 0;
+    while !attempt() {
+        attempts = attempts.wrapping_add(1);
         if attempts % UNCHECKED == 0 && over() {
             return false;
         }

@@ -88,8 +88,8 @@ pub struct Entity {
     pub(super) my_q: Option<u32>,
     /// Groups above it.
     pub(super) depth: u16,
-    /// Runnable tasks it stands for: 1, or a group's as of its last change (`runnable_weight`). 5.2: a group's weight as far as it
-    /// does not sleep.
+    /// Runnable tasks it stands for: 1, or a group's as of its last change (`runnable_weight`). 5.2: `runnable_weight` of
+    /// a group's entity, the part of its weight that is not blocked.
     pub(super) runnable: u32,
     /// Nice value.
     pub nice: i8,

@@ -271,7 +271,7 @@ impl Arena {
         }
     }
 
-    /// The same of the load alone.
+    /// The part of `reweight_load_avg` that concerns `load_avg` and `load_sum`.
     fn reweight_load(&mut self, signals: &Signals, id: EntityId, load: LoadWeight) {
         let se = &mut self.entities[id];
         let (q, old, new) = (&mut self.rqs[se.rq()].pelt, se.load.scaled(), load.scaled());

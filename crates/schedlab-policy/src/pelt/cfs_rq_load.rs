@@ -29,7 +29,7 @@ pub struct Removed {
 pub struct QueueLoad {
     /// Averages.
     pub avg: SchedAvg,
-    /// The weights of its queued entities, those of groups by what does not sleep, at full resolution (5.2).
+    /// `runnable_weight` of the queue (5.2): the sum of its queued entities' runnable weights, at full resolution.
     pub runnable_weight: u64,
     /// Sleepers that left.
     pub removed: Removed,

@@ -71,7 +71,7 @@ pub fn calc_group_shares(shares: u64, weight: u64, queue: &QueueLoad, group: &Gr
     part.clamp(MIN_SHARES.min(shares) as i64, shares as i64) as u64
 }
 
-/// `calc_group_runnable` (5.2): what of that weight counts for the runnable load, the part that does not sleep.
+/// `calc_group_runnable` (5.2): the part of these shares that counts as runnable, by the ratio of runnable load to load.
 #[must_use]
 pub fn calc_group_runnable(shares: u64, weight: u64, queue: &QueueLoad) -> u64 {
     let load = scale_load_down(weight).max(queue.avg.load_avg);

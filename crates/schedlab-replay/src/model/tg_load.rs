@@ -100,8 +100,8 @@ impl Model {
         }
         let read = self.sums.latest(group, cpu).find(|others| self.is_weight_of(group, shown, load, *others));
         let Some(others) = read else { return };
-        let behind = current - others;
-        self.shift_sum(group, -behind);
+        let behind = current.wrapping_sub(others);
+        self.shift_sum(group, behind.wrapping_neg());
         self.sums.read = Some(Read { by: (self.at, self.now), group, behind });
         self.tally.inputs.take(InputKind::TgSum);
     }
@@ -121,13 +121,14 @@ impl Model {
     }
 
     fn shift_sum(&mut self, group: GroupId, by: i64) {
-        let sum = self.fair().group(group).load.load_avg + by;
+        let sum = self.fair().group(group).load.load_avg.wrapping_add(by);
         self.sched.follow().restore().group_load_sum(group, sum);
     }
 
     /// What the group's queues on other CPUs have reported.
     fn others(&self, group: GroupId, cpu: CpuId) -> i64 {
-        self.fair().group(group).load.load_avg - self.fair().group_rq(group, cpu).pelt.tg_load_avg_contrib as i64
+        let contrib = self.fair().group_rq(group, cpu).pelt.tg_load_avg_contrib;
+        self.fair().group(group).load.load_avg.wrapping_sub(contrib as i64)
     }
 
     /// The weight of a queue's entities at a probe: those that wait, and the one that runs.

@@ -82,8 +82,8 @@ impl Reader {
         self.attach_after(entry, ahead);
     }
 
-    /// `wait_task_inactive` ends the delay of a task's dequeue, as `kthread_bind` of a new kernel thread does. The wakeup that follows
-    /// finds it on no queue.
+    /// `wait_task_inactive` dequeues a task whose dequeue is delayed (b7ca5743a260), as in `kthread_bind` of a new kernel thread. The
+    /// wakeup that follows finds it on no queue.
     fn wait_task_inactive(&mut self, entry: &Entry, ahead: &Window<'_>) {
         let mut own = ahead.look(LookAhead::TaskCode).filter(|next| next.cpu == entry.cpu);
         let Some(Kind::Waking { pid, .. }) = own.find_map(Entry::kind) else { return };

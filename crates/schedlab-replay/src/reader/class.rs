@@ -65,7 +65,8 @@ impl Reader {
 
     /// A task is enqueued without a wakeup: the change that the running task has announced for it is made here, if no charge
     /// preceded it.
-    /// What nothing announced is a new affinity: a kernel thread sets its own, as the rescuer of a workqueue does, without a system call.
+    /// A change that was not announced is a new affinity: a kernel thread sets its own without a system call, as the rescuer of a
+    /// workqueue does.
     pub(super) fn requeued(&mut self, entry: &Entry, (pid, restored): (Pid, bool), ahead: &Window<'_>) {
         let announced =
             self.tasks.get(&entry.pid).and_then(|task| task.change).is_some_and(|change| change.pid() == pid);

@@ -3,9 +3,9 @@
 //!
 //! Follows flush_tlb_mm_range and native_flush_tlb_multi (arch/x86/mm/tlb.c), smp_call_function_many_cond (kernel/smp.c), and in
 //! guests kvm_flush_tlb_multi and kvm_smp_send_call_func_ipi (arch/x86/kernel/kvm.c) of 6.12.117. Machines whose TLBs are
-//! flushed by hardware broadcasts (arm64, POWER, s390) state no cost and have no shootdowns. Left out: that a CPU which flushes
-//! nobody's TLB but its own has interrupts disabled, and CPUs that are idle with the page tables still loaded, which are
-//! interrupted if tables are freed.
+//! flushed by hardware broadcasts (arm64, POWER, s390) state no cost and have no shootdowns. Left out: broadcasts by INVLPGB
+//! (AMD, from 6.15 on); that a CPU has interrupts disabled while it flushes its own TLB; and CPUs that are idle with the page
+//! tables still loaded, which are interrupted if tables are freed.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 use schedlab_trace::Sink;

@@ -1,8 +1,8 @@
 //! How often a CPU waits for the lines of a structure that another CPU has changed: the table of docs/models/physics.md.
 //!
 //! A core requests lines ahead of the instructions that use them. Lines of a structure therefore arrive together, except where the
-//! address of one is in another (it is behind a pointer), and where several hundred instructions, more than a core has in
-//! flight, lie between the accesses. Each constant is the number of such steps, with the lines of each.
+//! address of one is in another (it is behind a pointer), and where several hundred instructions lie between the accesses, more
+//! than the reorder buffer holds (224 on Skylake, 512 on Golden Cove). Each constant is the number of such steps, with the lines of each.
 //!
 //! A line has 128 bytes: the size of a line on POWER, and the pair that the adjacent-line prefetcher of x86 fetches. Places
 //! of members are those of 6.18 on x86-64 (BTF of such a kernel).
@@ -31,8 +31,8 @@ pub const SOCKET_BUFFER: u32 = 2;
 /// A socket buffer, by the sender that allocates it again, where the CPU that freed it has touched it last: the two lines of
 /// `struct sk_buff`; after these have been initialised and another object allocated, the first line of its data.
 pub const SLAB_OBJECTS: u32 = 2;
-/// The slabs of a buffer's data and its head, by a receiver on another CPU than the sender's: `struct slab` of each, to whose free
-/// list the object returns (`__slab_free`), one call after the other.
+/// The slabs of a buffer's data (`skb->head`) and of its `struct sk_buff`, by a receiver on another CPU than the sender's:
+/// `struct slab` of each, to whose free list the object returns (`__slab_free`), one call after the other.
 pub const SLAB_FREE: u32 = 2;
 /// The line of an open file shared by threads that each call touches: `f_ref`. Without threads `fdget` counts no reference.
 pub const FILE: u32 = 1;
