@@ -1,6 +1,6 @@
 //! Rules of EEVDF.
 
-use schedlab_model::MSEC;
+use schedlab_model::{TaskId, MSEC};
 use schedlab_policy::fair::{Dequeue, Enqueue, Fair, GroupId, GroupShares, TaskState};
 use schedlab_policy::{KernelConfig, Resched, TaskAttr, Version};
 
@@ -121,15 +121,21 @@ fn eevdf_sleeper_that_owes_stays_queued() {
     }
 }
 
+/// A task that has run 1 ms and sleeps, with its dequeue delayed, and another one that runs since.
+fn delayed_sleeper(features: &[&str]) -> (Fair, TaskId, TaskId) {
+    let mut fair = fair("6.12.0", features);
+    let curr = runner(&mut fair, 0);
+    let other = sleeper(&mut fair, 0, 0);
+    fair.enqueue_task(CPU, other, WAKE, 0);
+    fair.dequeue_task(CPU, curr, SLEEP, MSEC);
+    fair.pick_next_task(CPU, MSEC);
+    (fair, curr, other)
+}
+
 #[test]
 fn eevdf_delayed_sleeper_leaves_when_picked() {
     for (features, lag) in [(&[][..], 0), (&["NO_DELAY_ZERO"], 500_000)] {
-        let mut fair = fair("6.12.0", features);
-        let curr = runner(&mut fair, 0);
-        let other = sleeper(&mut fair, 0, 0);
-        fair.enqueue_task(CPU, other, WAKE, 0);
-        fair.dequeue_task(CPU, curr, SLEEP, MSEC);
-        fair.pick_next_task(CPU, MSEC);
+        let (mut fair, curr, other) = delayed_sleeper(features);
         // The other runs 2 ms: now the sleeper is half a ms left of V, its deadline the earlier one.
         let now = 3 * MSEC;
         fair.update_curr(CPU, now);
@@ -147,12 +153,7 @@ fn eevdf_delayed_sleeper_woken_early_keeps_its_place() {
     for (features, other_ran, moves) in
         [(&[][..], 500_000, false), (&[], 2_000_000, true), (&["NO_DELAY_ZERO"], 2_000_000, false)]
     {
-        let mut fair = fair("6.12.0", features);
-        let curr = runner(&mut fair, 0);
-        let other = sleeper(&mut fair, 0, 0);
-        fair.enqueue_task(CPU, other, WAKE, 0);
-        fair.dequeue_task(CPU, curr, SLEEP, MSEC);
-        fair.pick_next_task(CPU, MSEC);
+        let (mut fair, curr, _) = delayed_sleeper(features);
         let now = MSEC + other_ran;
         fair.update_curr(CPU, now);
         let before = fair.view().task_state(curr);

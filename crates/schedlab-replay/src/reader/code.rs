@@ -193,8 +193,8 @@ pub fn leaves(cpu: CpuId, pid: Pid, mut pulled: bool, ahead: &Window<'_>) -> Opt
 }
 
 /// Whether a task was charged in `task_fork_fair`: its next record is that of its child. Up to 5.16 much of
-/// `copy_process` comes between, so that it may have been preempted there, more than once; a task that is preempted on its return
-/// to user mode (`R` instead of `R+`) is not there any more.
+/// `copy_process` comes between, so that it may have been preempted there, more than once. A task that is preempted on its return
+/// to user mode (`R` instead of `R+`) has left it.
 ///
 /// Right before a preemption it is `schedule()` that charges, unless the parent was moved to another CPU after it and the child
 /// was not (see [`born_on`]). The flag of a preemption check makes that `schedule()` keep the clock of the fork, so that nothing

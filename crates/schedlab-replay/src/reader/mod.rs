@@ -14,6 +14,8 @@ mod first;
 mod flag;
 mod jiffies;
 mod pass;
+#[cfg(test)]
+mod placement_tests;
 mod select;
 mod switch;
 mod task;
