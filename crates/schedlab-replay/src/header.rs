@@ -151,8 +151,8 @@ fn has_autogroup(header: &Header) -> bool {
     header.get("sched_autogroup_enabled").is_some_and(|value| !value.is_empty())
 }
 
-/// Whether `sched_move_task` moves a task within its group: 6.4 left that out (eff6c8ce8d4d), which was reverted in March 2025
-/// (76f970ce51c8), in stable series too.
+/// Whether `sched_move_task` moves a task within its group: from 6.4 on it did not (eff6c8ce8d4d), until 6.14 and the stable
+/// releases 6.13.10, 6.12.22 and 6.6.86 reverted that (76f970ce51c8; the stable releases by their lists of patches, none recorded).
 fn moves_within_group(header: &Header) -> bool {
     const LEFT_OUT: [(Option<Release>, Option<Release>); 3] = [
         (Release::parse("6.4"), Release::parse("6.6.86")),

@@ -194,9 +194,9 @@ fn update_tg_cfs_load(
 /// The part of `update_tg_cfs_runnable` that concerns the runnable load (5.2). The queue's sum loses the entity's old sum by its
 /// weight, though it was added by its runnable weight.
 fn propagate_runnable_load(avg: &mut SchedAvg, se: &mut SchedAvg, entity: GroupEntity, sum: u64, divider: u64) {
-    let weighted = entity.runnable * sum;
+    let weighted = entity.runnable.wrapping_mul(sum);
     let runnable_avg = weighted / divider;
-    let delta_sum = weighted as i64 - (entity.weight * se.runnable_sum) as i64;
+    let delta_sum = (weighted as i64).wrapping_sub(entity.weight.wrapping_mul(se.runnable_sum) as i64);
     let delta_avg = runnable_avg as i64 - se.runnable_avg as i64;
     (se.runnable_sum, se.runnable_avg) = (sum, runnable_avg);
     if entity.on_rq {
@@ -205,7 +205,7 @@ fn propagate_runnable_load(avg: &mut SchedAvg, se: &mut SchedAvg, entity: GroupE
     }
 }
 
-/// The largest sum by which propagated averages are computed.
+/// What the sums of propagated averages are divided by.
 fn divider(queue: &QueueLoad, signals: &Signals) -> u64 {
     match signals.propagates_by_max {
         true => LOAD_AVG_MAX,
