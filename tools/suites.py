@@ -5,8 +5,8 @@ call cargo share one lane, since cargo locks its target directory; all others sh
 at the same time. The output of a suite goes to out/tests/NAME.log and is shown if it fails. The last line, `N passed,
 N failed, N skipped`, is the result. A test that cannot run here prints a line `skipped: WHAT: WHY`; such lines are
 shown and counted. A suite that cannot be started, or whose log cannot be written, has failed; the others still run.
-Budgets are printed beside the times and decide nothing, except that a suite is assumed to hang, and is killed, after ten
-times its budget, but not within 20 minutes. A budget is the time on two CPUs that nothing else uses, rounded up.
+Budgets are printed beside the times and decide nothing, except that a suite is assumed to hang, and is killed, after
+ten times its budget, but not within 20 minutes. A budget is the time on two CPUs that nothing else uses, rounded up.
 """
 
 from __future__ import annotations
