@@ -26,14 +26,14 @@ def main(rounds: int = 1, first: int | None = None) -> int:
     chosen = [*(suite for suite in suites.SUITES if "rust" in suite.groups.split()), python_suite()]
     failed = []
     for seed in random.sample(range(SEEDS), rounds) if first is None else range(first, first + rounds):
-        suites.tell(f"seed {seed}")
+        suites.say(f"seed {seed}")
         os.environ.update(environment(seed))
         if any(score.failed for score in suites.run_lanes(chosen).values()):
             failed.append(seed)
     for seed in failed:
-        suites.tell(f"seed {seed} failed; to repeat it: make new-cases SEED={seed}")
-    told = suites.tell(f"{rounds - len(failed)} passed, {len(failed)} failed")
-    return 0 if told and not failed else 1
+        suites.say(f"seed {seed} failed; to repeat it: make new-cases SEED={seed}")
+    printed = suites.say(f"{rounds - len(failed)} passed, {len(failed)} failed")
+    return 0 if printed and not failed else 1
 
 
 def environment(seed: int) -> dict[str, str]:

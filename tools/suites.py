@@ -99,8 +99,8 @@ def main(groups: Sequence[str]) -> int:
         skipped=sum(score.skipped for score in scores.values()),
         seconds=time.monotonic() - began,
     )
-    told = tell(summary([(suite, scores[suite.name]) for suite in chosen], total))
-    return 1 if total.failed or not told else 0
+    printed = say(summary([(suite, scores[suite.name]) for suite in chosen], total))
+    return 1 if total.failed or not printed else 0
 
 
 def run_lanes(chosen: Sequence[Suite]) -> dict[str, Score]:
@@ -180,7 +180,7 @@ def run(suite: Suite) -> Score:
     if score.failed:
         lines.append(f"  $ {suite.command}")
         lines += [f"  | {line}" for line in output.splitlines()[-SHOWN_LINES:]]
-    tell("\n".join(lines))
+    say("\n".join(lines))
     return score
 
 
@@ -204,7 +204,7 @@ def remedy(error: OSError) -> str:
     return "make it writable or remove it"
 
 
-def tell(text: str) -> bool:
+def say(text: str) -> bool:
     """Print to stdout, or say on stderr why that fails; the suites go on either way."""
     try:
         print(text, flush=True)

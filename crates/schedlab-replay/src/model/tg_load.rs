@@ -13,7 +13,7 @@ use super::Model;
 use crate::inputs::InputKind;
 use crate::operation::{Operation, QueueWeight, TgLoad};
 
-/// How many of the latest sums a CPU may still read.
+/// How many of the latest sums are tried (chosen, not derived: with more, a sum fits a weight by chance more often).
 const LATEST: usize = 4;
 
 /// Sums that operations read.
