@@ -1,7 +1,8 @@
 """No file of a crate imports one that imports it.
 
-An import of a name that a `mod.rs` exports for one of its files is an import of that file. A file may import from the
-module that it is part of. Tests inside files are left out: they may import what imports them.
+An import of a name that a `mod.rs` exports for one of its files is an import of that file, and so is a path in the code
+that begins with `crate::`. A file may import from the module that it is part of. Tests inside files are left out: they
+may import what imports them.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import pytest
 
 CRATES = sorted(path.parent for path in (Path(__file__).parents[2] / "crates").glob("*/Cargo.toml"))
 USE = re.compile(r"^(pub(?:\([a-z]+\))? )?use ([^;]+);", re.MULTILINE)
+INLINE = re.compile(r"^(?!\s*(?:pub(?:\([a-z]+\))? )?use |\s*//).*?\b(crate(?:::\w+)+)", re.MULTILINE)
 Module = tuple[str, ...]
 
 
@@ -85,7 +87,9 @@ def graph(crate: Path) -> dict[Module, set[Module]]:
     }
     edges = {}
     for module, found in imports.items():
-        targets = {resolve(path, known, exports) for public, path in found if path not in exports[module].values()}
+        paths = {path for _, path in found if path not in exports[module].values()}
+        paths |= {path for inline in INLINE.findall(known[module]) if (path := absolute(inline, module, known))}
+        targets = {resolve(path, known, exports) for path in paths}
         above = {module[:length] for length in range(len(module) + 1)}
         edges[module] = {target for target in targets if target is not None} - above
     return edges

@@ -474,8 +474,13 @@ pub struct Program {
     /// Source line of each step in the user's file, 0 where there is none; same length as `ops` or empty.
     pub lines: Vec<u32>,
     /// Working set in KiB of the tasks that start with it; 0: that of the parent.
-    #[serde(default, skip_serializing_if = "crate::workload::is_none")]
+    #[serde(default, skip_serializing_if = "is_none")]
     pub working_set: u32,
+}
+
+/// Whether no working set is stated.
+pub(crate) fn is_none(kib: &u32) -> bool {
+    *kib == 0
 }
 
 impl Program {

@@ -4,6 +4,7 @@ use schedlab_model::{CpuMask, Nanos};
 use serde::{Deserialize, Serialize};
 
 use crate::policy::Policy;
+use crate::program::is_none;
 use crate::{Dist, Program, ProgramId, REGISTERS};
 
 /// An object that tasks share.
@@ -322,11 +323,6 @@ pub struct Workload {
     /// Its tasks are threads of the kernel: outside of all groups, never counted as alive, started on their own CPU.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub kernel_threads: bool,
-}
-
-/// Whether no working set is stated.
-pub(crate) fn is_none(kib: &u32) -> bool {
-    *kib == 0
 }
 
 impl Default for TaskSpec {

@@ -6,7 +6,7 @@
 use schedlab_model::CpuId;
 
 use super::active_balance::Push;
-use super::{CpuIdle, Env};
+use super::{CpuIdle, Env, Migrate};
 use crate::fair::class::FairClass;
 use crate::sched::types::Moves;
 
@@ -138,12 +138,11 @@ impl FairClass<'_> {
     /// interval is reset to its minimum.
     fn note_unbalanced(&mut self, env: &mut Env, moved: u32, src: CpuId, moves: &mut Moves) {
         let weight = u64::from(self.core.domains.at(env.this, env.level).weight);
+        let counts = env.idle != CpuIdle::Newly && !env.pinned.llc && !self.misfit_is_no_failure(env);
         let state = self.core.domains.state_mut(env.this, env.level);
         if moved > 0 {
             state.nr_balance_failed = 0;
         } else {
-            let counts =
-                env.idle != CpuIdle::Newly && !env.pinned.llc && !self.core.rules.misfit_is_no_failure(env.migrate);
             state.nr_balance_failed = state.nr_balance_failed.saturating_add(u32::from(counts));
             let push = self.ask_for_active_balance(env, src, moves);
             match push {
@@ -188,7 +187,7 @@ impl FairClass<'_> {
     /// Doubles the interval (`out_one_pinned`) up to its maximum, which is longer for pinned tasks. Newidle passes do not
     /// depend on it, and a task that is too big for its CPU does not show that the machine is busy (6.10 and later).
     fn lengthen_interval(&mut self, env: &Env) {
-        if env.idle == CpuIdle::Newly || self.core.rules.misfit_is_no_failure(env.migrate) {
+        if env.idle == CpuIdle::Newly || self.misfit_is_no_failure(env) {
             return;
         }
         let longest = 2 * u64::from(self.core.domains.at(env.this, env.level).weight);
@@ -196,6 +195,11 @@ impl FairClass<'_> {
         if state.balance_interval < longest || (env.pinned.all && state.balance_interval < MAX_PINNED_INTERVAL) {
             state.balance_interval *= 2;
         }
+    }
+
+    /// A pass that searches for a task that is too big for its CPU does not count as failed.
+    fn misfit_is_no_failure(&self, env: &Env) -> bool {
+        self.core.rules.misfit_keeps_interval && env.migrate == Migrate::Misfit
     }
 
     /// `should_we_balance`: periodic balancing is done by the first idle CPU of the group, or else by its first CPU. CPUs
@@ -228,7 +232,6 @@ mod tests {
     use schedlab_model::{CpuMask, TaskId, Topology, MSEC};
 
     use super::*;
-    use crate::balance::Migrate;
     use crate::{KernelConfig, Sched, TaskAttr, Version, WakeKind};
 
     /// A machine of (nodes, cores, threads) with these tasks queued: CPU, affinity; the first of a CPU runs. Tasks that may

@@ -412,10 +412,3 @@ rules! {
     prefers_eligible: bool = false,
         from "6.14" by "873199d27bb2" => true;
 }
-
-impl PlacementRules {
-    /// A pass that searches for a task that is too big for its CPU does not count as failed.
-    pub(crate) fn misfit_is_no_failure(&self, migrate: crate::balance::Migrate) -> bool {
-        self.misfit_keeps_interval && migrate == crate::balance::Migrate::Misfit
-    }
-}
