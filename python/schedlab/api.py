@@ -207,6 +207,7 @@ class _Kept:
         self, store: Store | None, on_outcome: Observer | None, on_trouble: Callable[[OutputError], None] | None
     ) -> None:
         self.outcomes: list[Outcome] = list(store.finished) if store else []
+        self._stored = len(self.outcomes)
         self._store = store
         self._on_outcome = on_outcome
         self._on_trouble = on_trouble
@@ -214,16 +215,21 @@ class _Kept:
     def add(self, outcome: Outcome) -> None:
         """Keep one more; without an observer of trouble, OutputError if the store cannot be written."""
         self.outcomes.append(outcome)
+        self.store()
+        if self._on_outcome:
+            self._on_outcome(outcome)
+
+    def store(self) -> None:
+        """Store what is not stored yet: the new outcome, or that whose storing Ctrl-C interrupted."""
         try:
-            if self._store:
-                self._store.append(outcome)
+            while self._store and self._stored < len(self.outcomes):
+                self._store.append(self.outcomes[self._stored])
+                self._stored += 1
         except OutputError as e:
             if self._on_trouble is None:
                 raise
             self._store = None
             self._on_trouble(e)
-        if self._on_outcome:
-            self._on_outcome(outcome)
 
 
 def _stage(runner: Runner, kept: _Kept) -> bool:
@@ -233,6 +239,7 @@ def _stage(runner: Runner, kept: _Kept) -> bool:
             kept.add(outcome)
     except KeyboardInterrupt:
         runner.stop()
+        kept.store()
         for outcome in runner.finished():
             kept.add(outcome)
         return True

@@ -44,13 +44,14 @@ class Lines:
             self.size = end
 
     def add(self, line: bytes) -> None:
-        """Write a line, whole or not at all: a full disk raises OSError. `sync` brings it to the disk."""
+        """Write a line, whole or not at all: a full disk raises OSError, and Ctrl-C may interrupt it. `sync` brings it
+        to the disk."""
         try:
             written = 0
             while written < len(line):
                 written += os.write(self._descriptor, line[written:])
             self.size += len(line)
-        except OSError:
+        except (OSError, KeyboardInterrupt):
             with suppress(OSError):  # `cut` does it at the next start
                 os.truncate(self.file, self.size)
             raise

@@ -141,7 +141,8 @@ def _finished(path: Path, manifest: Mapping[str, Any]) -> tuple[list[Run], Mappi
     wanted, kept = manifest["seeds"], _outcomes(path / "results.jsonl", scenario, [*before["seeds"], *again])
     seeds = [*before["seeds"], *(seed for seed in wanted if seed not in before["seeds"])]
     both = {**manifest, "seeds": seeds, "scenario": {**manifest["scenario"], "seeds": seeds}}
-    return [one for one in kept if isinstance(one, Run) and one.seed in (*wanted, *again)], both
+    runs = {(o.variant, o.seed): o for o in kept if isinstance(o, Run) and o.seed in (*wanted, *again)}
+    return list(runs.values()), both
 
 
 def _without_seeds(value: Any) -> Any:

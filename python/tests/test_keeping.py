@@ -89,6 +89,29 @@ def test_ctrl_c_before_anything_finished(scenario: Write) -> None:
     assert "Traceback" not in err
 
 
+@pytest.mark.parametrize("method", ["add", "sync"])
+def test_ctrl_c_while_a_run_is_being_stored(
+    scenario: Write, schedlab: Call, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    scenario()
+    real, calls = getattr(Lines, method), list[int]()
+
+    def interrupted(self: Lines, *arguments: bytes) -> None:
+        calls.append(len(arguments))
+        if len(calls) == 5:
+            raise KeyboardInterrupt
+        real(self, *arguments)
+
+    monkeypatch.setattr(Lines, method, interrupted)
+    code, _, err = schedlab("compare", "toy.toml", "--out", "r", "--seeds", "6", "--jobs", "1")
+    assert code == 130
+    d = json.loads(schedlab("report", "r", "--json", "-")[1])
+    samples = d["metrics"][0]["samples"]
+    kept = sum(x is not None for name in ("cfs", "eevdf") for x in samples[name])
+    assert kept >= 5
+    assert f"interrupted: {kept} of 12 runs finished and are stored; `schedlab report r` shows them" in err
+
+
 def test_kill_keeps_the_finished_seeds(scenario: Write, schedlab: Call) -> None:
     scenario(behaviour={"eevdf": {"hang_on": [3]}})
     process = start_and_wait_for(5, "--out", "r")
