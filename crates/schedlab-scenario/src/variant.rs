@@ -59,12 +59,8 @@ pub(crate) fn read<'a>(
     let own_hz = table.get("hz").map(|value| hz(&value)).transpose()?;
     let mut kernel = KernelConfig::new(version, machine.topology.nr_cpus(), own_hz.unwrap_or(machine.hz));
     let mut settings = RealSettings::default();
-    let preempt = preempt(&table, &mut kernel, &mut settings)?;
-    let mut changes = Map::new();
-    changes.insert("features".into(), features(&table, &mut kernel, &mut settings)?.into());
-    changes.insert("knobs".into(), knobs(&table, &mut kernel, &mut settings)?.into());
+    let mut changes = kernel_changes(&table, &mut kernel, &mut settings)?;
     changes.insert("hz".into(), own_hz.map_or(Json::Null, Json::from));
-    changes.insert("preempt".into(), preempt.map_or(Json::Null, |model| model.name().into()));
     let host = guest::Host { machine, kernel: &kernel, groups };
     let (guests, shown) = guest::of_variant(&table, guests, &host)?;
     if let Some(shown) = shown {
@@ -81,11 +77,7 @@ pub(crate) fn read<'a>(
     if !hotplug.is_empty() {
         changes.insert("hotplug".into(), hotplug::show(&hotplug));
     }
-    let autogroup = table.get("autogroup").map(|value| value.boolean()).transpose()?;
-    if let Some(enabled) = autogroup {
-        changes.insert("autogroup".into(), enabled.into());
-        settings.write("/proc/sys/kernel/sched_autogroup_enabled", u8::from(enabled).to_string());
-    }
+    let autogroup = autogroup(&table, &mut settings, &mut changes)?;
     let physics = physics(&table, machine, &mut changes)?;
     check_governor(&table, physics, version)?;
     check_frequency(&table, physics, &guests)?;
@@ -93,7 +85,6 @@ pub(crate) fn read<'a>(
     if !sysctl.is_empty() {
         changes.insert("sysctl".into(), sysctl.into());
     }
-    let autogroup = autogroup.unwrap_or(false);
     let RealSettings { files: settings, not_simulated } = settings;
     Ok(Draft {
         name,
@@ -108,6 +99,25 @@ pub(crate) fn read<'a>(
         physics,
         not_simulated,
     })
+}
+
+/// Configures the kernel as the variant says; what differs from its defaults.
+fn kernel_changes(table: &Table, kernel: &mut KernelConfig, settings: &mut RealSettings) -> Result<Map<String, Json>> {
+    let preempt = preempt(table, kernel, settings)?;
+    let mut changes = Map::new();
+    changes.insert("features".into(), features(table, kernel, settings)?.into());
+    changes.insert("knobs".into(), knobs(table, kernel, settings)?.into());
+    changes.insert("preempt".into(), preempt.map_or(Json::Null, |model| model.name().into()));
+    Ok(changes)
+}
+
+/// Whether sessions are groups.
+fn autogroup(table: &Table, settings: &mut RealSettings, changes: &mut Map<String, Json>) -> Result<bool> {
+    let Some(value) = table.get("autogroup") else { return Ok(false) };
+    let enabled = value.boolean()?;
+    changes.insert("autogroup".into(), enabled.into());
+    settings.write("/proc/sys/kernel/sched_autogroup_enabled", u8::from(enabled).to_string());
+    Ok(enabled)
 }
 
 /// TEO is refused where it would not run: without a governor, and on kernels whose form of it is not modelled.
@@ -228,8 +238,7 @@ fn tasks<'a>(
     for (workload, value) in all.entries() {
         let Some((_, guest)) = workloads.iter().find(|(name, _)| *name == workload) else {
             let error = all.key_error(workload, format!("unknown workload {}", crate::error::quote(workload)));
-            let names = workloads.iter().map(|(name, _)| *name);
-            return Err(error.expected("the name of a workload").hint(suggest(workload, names)));
+            return Err(error.expected("the name of a workload").hint(meant(workload, workloads)));
         };
         let own = value.table("a table such as { slice = \"0.1ms\" }")?.only(&VARIANT_TASK)?;
         let attributes = Attributes::read(&own, &[], usize::MAX)?;
@@ -238,6 +247,16 @@ fn tasks<'a>(
         tasks.push((workload.to_owned(), attributes));
     }
     Ok((tasks, shown))
+}
+
+/// The workload that may be meant. TOML divides a name with a dot that is not quoted.
+fn meant(name: &str, workloads: &[(&str, Option<&str>)]) -> String {
+    let names = || workloads.iter().map(|(name, _)| *name);
+    let divided = names().find(|full| full.strip_prefix(name).is_some_and(|rest| rest.starts_with('.')));
+    match divided {
+        Some(full) => format!("quote a name with a dot: tasks.\"{full}\""),
+        None => suggest(name, names()),
+    }
 }
 
 fn show(attributes: &Attributes) -> Json {
