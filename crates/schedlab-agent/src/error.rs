@@ -85,6 +85,12 @@ pub fn os(what: &str) -> impl FnOnce(std::io::Error) -> AgentError + '_ {
     move |error| AgentError::failed(format!("{what}: {error}"), "")
 }
 
+/// Maps an error of a file in the directory for temporary files to a failed run.
+pub fn temporary(error: std::io::Error) -> AgentError {
+    let dir = std::env::temp_dir();
+    AgentError::failed(format!("a temporary file in {}: {error}", dir.display()), "TMPDIR can name another directory")
+}
+
 /// Maps a rustix error to a failed run.
 pub fn errno(what: &str) -> impl FnOnce(rustix::io::Errno) -> AgentError + '_ {
     move |error| AgentError::failed(format!("{what}: {error}"), "")

@@ -226,16 +226,6 @@ impl Worker {
                     barrier.arrive(self.flags, *parties);
                 }
             }
-            Op::SemWait(object) => {
-                if let Object::Semaphore(semaphore) = self.object(object) {
-                    semaphore.wait(self.flags);
-                }
-            }
-            Op::SemPost(object) => {
-                if let Object::Semaphore(semaphore) = self.object(object) {
-                    semaphore.post(self.flags);
-                }
-            }
             Op::CondWait { object, mutex } => {
                 if let Object::Condition(condition) = self.object(object) {
                     condition.enter();
@@ -287,10 +277,20 @@ impl Worker {
         Ok(Next::Done)
     }
 
-    /// Executes operations on mailboxes, and those that only try a semaphore.
+    /// Executes operations on semaphores and mailboxes.
     #[inline]
     fn step_mailboxes(&mut self, op: Op) -> Result<Next, (Failure, i32)> {
         match op {
+            Op::SemWait(object) => {
+                if let Object::Semaphore(semaphore) = self.object(object) {
+                    semaphore.wait(self.flags);
+                }
+            }
+            Op::SemPost(object) => {
+                if let Object::Semaphore(semaphore) = self.object(object) {
+                    semaphore.post(self.flags);
+                }
+            }
             Op::Send { object, from } => {
                 if let Object::Queue(values, semaphore) = self.object(object) {
                     if !values.push(self.slot.register(from)) {
@@ -355,7 +355,7 @@ impl Worker {
         Ok(Next::Done)
     }
 
-    /// Executes operations on registers, lists and mailboxes.
+    /// Executes operations on registers, jumps, and what is logged.
     #[inline]
     fn step_registers(&mut self, op: Op) -> Result<Next, (Failure, i32)> {
         let slot = self.slot;
@@ -391,6 +391,16 @@ impl Worker {
             }
             Op::Sample { metric, reg } => self.log_event(false, metric, slot.register(reg).max(0) as u64),
             Op::Count { metric, count } => self.log_event(true, metric, u64::from(count)),
+            _ => return self.step_peers(op),
+        }
+        Ok(Next::Done)
+    }
+
+    /// Executes operations on lists of tasks, and on registers and mailboxes of other tasks.
+    #[inline]
+    fn step_peers(&mut self, op: Op) -> Result<Next, (Failure, i32)> {
+        let slot = self.slot;
+        match op {
             Op::ListPush(object) => {
                 if let Object::List(list) = self.object(object) {
                     list.push(self.id, slot);

@@ -13,7 +13,7 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{memfd_create, MemfdFlags};
 use schedlab_workload::{MemoryWork, Op, Program};
 
-use crate::error::{errno, os, AgentError, Result};
+use crate::error::{errno, os, temporary, AgentError, Result};
 use crate::memory::available_kib;
 use crate::sys::{self, Pages};
 
@@ -105,13 +105,12 @@ fn filled(pages: usize) -> Result<OwnedFd> {
 
 /// A file in the page cache, without a name.
 pub fn cached(bytes: u64) -> Result<OwnedFd> {
-    let what = "a file in the directory for temporary files";
-    let mut file = tempfile::tempfile().map_err(os(what))?;
+    let mut file = tempfile::tempfile().map_err(temporary)?;
     let block = vec![1; BUFFER];
     let mut left = bytes;
     while left > 0 {
         let part = left.min(BUFFER as u64);
-        file.write_all(&block[..part as usize]).map_err(os(what))?;
+        file.write_all(&block[..part as usize]).map_err(temporary)?;
         left -= part;
     }
     Ok(file.into())

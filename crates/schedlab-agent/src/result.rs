@@ -58,15 +58,10 @@ const NO_SCAN: &str = "the kernel has no tracepoint in the search for an idle CP
 /// `calibration`, `noise`, `trace`, `run_s`, `wall_s`.
 pub fn report(measured: &Measured<'_>, mut recording: Recording, settings: &Settings) -> Result<Json> {
     let Measured { spec, shared, ended, .. } = measured;
-    let lost = shared.pool.lost();
-    if lost > 0 {
-        let what = format!("{lost} application events were lost because the log was full");
-        return Err(AgentError::failed(what, "use a shorter run, or a machine with more memory"));
-    }
-    let nr_cpus = spec.machine.topology.nr_cpus();
-    let groups: Vec<&str> =
-        spec.cgroups.iter().filter(|group| group.counted).map(|group| group.path.as_str()).collect();
-    let plan = Plan::of(&spec.workloads, nr_cpus, spec.warmup);
+    check_complete(shared)?;
+    let counted = spec.cgroups.iter().filter(|group| group.counted);
+    let groups: Vec<&str> = counted.map(|group| group.path.as_str()).collect();
+    let plan = Plan::of(&spec.workloads, spec.machine.topology.nr_cpus(), spec.warmup);
     let of_groups = plan.metrics.len();
     let plan = plan.with_groups(groups.iter().copied());
     let header = header(spec, &plan, settings.remark.as_deref());
@@ -78,10 +73,7 @@ pub fn report(measured: &Measured<'_>, mut recording: Recording, settings: &Sett
     notes.extend(throttling(measured, &groups, of_groups));
     notes.sort_by_key(|event| event.time);
     if let Some(recorded) = &recorded {
-        // Tasks of real programs have names of their own.
-        let known: BTreeSet<i32> = names.iter().map(|(tid, _)| *tid).collect();
-        let more = recorded.merged.names.iter().filter(|(tid, _)| !known.contains(tid));
-        names.extend(more.map(|(tid, name)| (*tid, name.clone())));
+        add_names(&mut names, recorded);
     }
     let kernel: &[Event] = recorded.as_ref().map_or(&[], |recorded| &recorded.merged.own);
     let mut sink = Tee(Digest::default(), Metrics::new(plan.clone()));
@@ -91,45 +83,74 @@ pub fn report(measured: &Measured<'_>, mut recording: Recording, settings: &Sett
     let mut unavailable = never_measured(measured, &groups);
     program_results.patch(&mut json, &mut unavailable);
     let complete = recorded.as_ref().filter(|recorded| recorded.incomplete().is_none());
-    match (&recorded, recording.off_reason()) {
-        (Some(recorded), _) => match recorded.incomplete() {
-            None => idle_beside_others(&mut json, recorded, plan, ended.at),
-            Some(why) => without_trace(&mut json, measured, &why, &mut unavailable),
-        },
-        (None, why) => without_trace(&mut json, measured, why.unwrap_or_default(), &mut unavailable),
+    match (complete, recorded.as_ref().and_then(Recorded::incomplete)) {
+        (Some(recorded), _) => idle_beside_others(&mut json, recorded, plan, ended.at),
+        (None, Some(why)) => without_trace(&mut json, measured, &why, &mut unavailable),
+        (None, None) => {
+            without_trace(&mut json, measured, recording.off_reason().unwrap_or_default(), &mut unavailable);
+        }
     }
     for name in unavailable.keys() {
         if let Some(value) = json["metrics"].get_mut(name) {
             *value = Json::Null;
         }
     }
-    let traced = complete.is_some();
-    let release = rustix::system::uname().release().to_string_lossy().into_owned();
-    let fields = json!({
+    let more = json!({
+        "drivers": program_results.drivers,
+        "switches": json["metrics"]["sched.switches"],
+        "unavailable": unavailable,
+        "trace_error": trace_error,
+    });
+    for fields in [of_run(measured, settings, &digest, complete), more] {
+        add_known(&mut json, fields);
+    }
+    Ok(json)
+}
+
+/// Refuses a run whose log did not have room for every application event.
+fn check_complete(shared: &SharedState) -> Result<()> {
+    let lost = shared.pool.lost();
+    if lost == 0 {
+        return Ok(());
+    }
+    let what = format!("{lost} application events were lost because the log was full");
+    Err(AgentError::failed(what, "use a shorter run, or a machine with more memory"))
+}
+
+/// Adds the names of the tasks of real programs, which the trace has.
+fn add_names(names: &mut Vec<(i32, String)>, recorded: &Recorded) {
+    let known: BTreeSet<i32> = names.iter().map(|(tid, _)| *tid).collect();
+    let more = recorded.merged.names.iter().filter(|(tid, _)| !known.contains(tid));
+    names.extend(more.map(|(tid, name)| (*tid, name.clone())));
+}
+
+/// What is reported of the run besides its metrics. Only a complete trace counts as recorded.
+fn of_run(measured: &Measured<'_>, settings: &Settings, digest: &Digest, recorded: Option<&Recorded>) -> Json {
+    let Measured { spec, shared, ended, after, .. } = measured;
+    json!({
         "kernel": spec.kernel.version.name,
-        "release": release,
+        "release": rustix::system::uname().release().to_string_lossy(),
         "arm": settings.arm,
         "seed": spec.seed,
         "engine": concat!("schedlab-agent ", env!("CARGO_PKG_VERSION")),
         "digest": digest.hex(),
         "events": digest.events(),
         "handled": digest.events(),
-        "events_from": if traced { "tracefs and the programs" } else { "the programs" },
-        "drivers": program_results.drivers,
-        "switches": json["metrics"]["sched.switches"],
+        "events_from": if recorded.is_some() { "tracefs and the programs" } else { "the programs" },
         "sim_s": ended.at as f64 / 1e9,
         "wall_s": measured.wall_ns as f64 / 1e9,
         "ended": if ended.completed { "completed" } else { "duration" },
-        "unavailable": unavailable,
-        "calibration": { "before": shared.speed, "after": measured.after, "drift_pct": drift(shared.speed, measured.after) },
-        "noise": noise(measured, complete),
+        "calibration": { "before": shared.speed, "after": after, "drift_pct": drift(shared.speed, *after) },
+        "noise": noise(measured, recorded),
         "note": measured.note,
-        "trace_error": trace_error,
-    });
-    if let (Json::Object(json), Json::Object(fields)) = (&mut json, fields) {
+    })
+}
+
+/// Adds the fields that have a value.
+fn add_known(json: &mut Json, fields: Json) {
+    if let (Json::Object(json), Json::Object(fields)) = (json, fields) {
         json.extend(fields.into_iter().filter(|(_, value)| !value.is_null()));
     }
-    Ok(json)
 }
 
 /// Passes all events to the sink, and to the trace if there is one; the error of its file.

@@ -13,7 +13,7 @@ use schedlab_trace::Kind;
 
 use super::events::Events;
 use crate::clock::now;
-use crate::error::{os, AgentError, Result};
+use crate::error::{os, temporary, AgentError, Result};
 use crate::sys::{self, Arena, Forked};
 
 /// Children that are created and reaped one after the other, with the timestamps of parent and child.
@@ -119,14 +119,14 @@ pub fn threads(samples: usize) -> Result<Lifetimes> {
 pub fn in_a_run(kind: &str, samples: usize) -> Result<(Lifetimes, Events)> {
     // The directory has an unpredictable name and is removed when it is dropped.
     let dir = tempfile::Builder::new().prefix("schedlab-lives-").tempdir();
-    run_in(dir.map_err(os("a directory for temporary files"))?.path(), kind, samples)
+    run_in(dir.map_err(temporary)?.path(), kind, samples)
 }
 
 fn run_in(dir: &Path, kind: &str, samples: usize) -> Result<(Lifetimes, Events)> {
     let failed = |what: &str| AgentError::failed(format!("calibrate: run with {kind} children: {what}"), "");
     let (scenario, trace) = (dir.join("lives.toml"), dir.join("lives.ftrace"));
     let text = SCENARIO.replace("KIND", kind).replace("SAMPLES", &samples.to_string());
-    std::fs::write(&scenario, text).map_err(os("a temporary file"))?;
+    std::fs::write(&scenario, text).map_err(temporary)?;
     let mut run = Command::new("/proc/self/exe");
     run.arg("run").arg(&scenario).args(["--variant", "any", "--seed", "1", "--trace"]).arg(&trace);
     let done = run.stdin(Stdio::null()).output().map_err(os("a run"))?;

@@ -37,41 +37,14 @@ pub fn parse(id: &str, copies: u32, stdout: &str, stderr: &str) -> Result<Parsed
         "perf-pipe" | "perf-pipe-6.15" | "perf-seccomp-notify" => perf_pipe(stdout),
         "cyclictest" => cyclictest(stdout),
         id if super::stressor_of(id).is_some() => stress_ng(super::stressor_of(id).unwrap_or(id), stdout, stderr),
-        "perf-futex-hash" | "perf-futex-lock-pi" => {
-            let rate = number_after(stdout, "Averaged").ok_or("no line 'Averaged N operations/sec'")?;
-            Ok(ParsedOutput { rates: vec![("operations_per_second", rate)], ..ParsedOutput::default() })
-        }
+        "perf-futex-hash" | "perf-futex-lock-pi" => futex_rate(stdout),
         "perf-futex-wake" => futex_time(stdout, "Wokeup"),
         "perf-futex-requeue" => futex_time(stdout, "Requeued"),
-        "perf-futex-wake-parallel" => {
-            let milliseconds = milliseconds_in(stdout, "Avg per-thread latency")?;
-            let mean = ("latency", "mean".to_owned(), milliseconds * 1e3);
-            Ok(ParsedOutput { stats: vec![mean], ..ParsedOutput::default() })
-        }
-        "sysbench-cpu" => {
-            let rate = number_after(stdout, "events per second:").ok_or("no line 'events per second: N'")?;
-            Ok(ParsedOutput { rates: vec![("events_per_second", rate)], ..sysbench_latency(stdout)? })
-        }
-        "sysbench-threads" => {
-            let events =
-                number_after(stdout, "total number of events:").ok_or("no line 'total number of events: N'")?;
-            let rate = ("events_per_second", events / sysbench_time(stdout)?);
-            Ok(ParsedOutput { rates: vec![rate], ..sysbench_latency(stdout)? })
-        }
-        "sysbench-mutex" => {
-            let time = ("total_time", nanos(sysbench_time(stdout)?, 1e9));
-            Ok(ParsedOutput { samples: vec![time], ..sysbench_latency(stdout)? })
-        }
-        "sysbench-memory" => {
-            let per_second = |key: &str| {
-                let line = stdout.lines().find(|line| line.contains(key))?;
-                number(line.split_once('(')?.1.split_ascii_whitespace().next()?)
-            };
-            let rate = |key: &str| per_second(key).ok_or_else(|| format!("no line with '{key}' and a rate"));
-            let rates =
-                vec![("ops_per_second", rate("Total operations:")?), ("mib_per_second", rate("MiB transferred")?)];
-            Ok(ParsedOutput { rates, ..ParsedOutput::default() })
-        }
+        "perf-futex-wake-parallel" => futex_wake_parallel(stdout),
+        "sysbench-cpu" => sysbench_cpu(stdout),
+        "sysbench-threads" => sysbench_threads(stdout),
+        "sysbench-mutex" => sysbench_mutex(stdout),
+        "sysbench-memory" => sysbench_memory(stdout),
         id if super::lmbench::is_tool(id) => super::lmbench::parse(id, stderr),
         "netperf-tcp-rr" | "netperf-udp-rr" => super::netperf::parse(stdout, copies),
         // The line of 2020 and 2021 also says how long it has run, so that the two are not taken for each other.
@@ -80,14 +53,7 @@ pub fn parse(id: &str, copies: u32, stdout: &str, stderr: &str) -> Result<Parsed
         }
         "schbench" => schbench(stderr, &[("Latency percentiles (usec)", "latency")]),
         "schbench-2020" => schbench(stderr, &[(SCHBENCH_2020, "latency")]),
-        "schbench-1.0" => {
-            let tables =
-                [("Wakeup Latencies", "wakeup_latency"), ("Request Latencies", "request_latency"), ("RPS", "rps")];
-            let mut found = schbench(stderr, &tables)?;
-            let average = number_after(stderr, "average rps:").ok_or("no line 'average rps: N'")?;
-            found.rates.push(("average_rps", average));
-            Ok(found)
-        }
+        "schbench-1.0" => schbench_1_0(stderr),
         other => Err(format!("the output of {other} cannot be parsed")),
     }
 }
@@ -183,10 +149,23 @@ fn stress_ng(stressor: &str, stdout: &str, stderr: &str) -> Result<ParsedOutput,
     Ok(found)
 }
 
+/// `Averaged 952832 operations/sec (+- 27.57%), total secs = 1`
+fn futex_rate(stdout: &str) -> Result<ParsedOutput, String> {
+    let rate = number_after(stdout, "Averaged").ok_or("no line 'Averaged N operations/sec'")?;
+    Ok(ParsedOutput { rates: vec![("operations_per_second", rate)], ..ParsedOutput::default() })
+}
+
 /// `Wokeup 8 of 8 threads in 0.2397 ms (+-8.84%)`: the mean over the runs, whose own lines begin with `[Run`.
 fn futex_time(stdout: &str, verb: &str) -> Result<ParsedOutput, String> {
     let milliseconds = milliseconds_in(stdout, verb)?;
     Ok(ParsedOutput { samples: vec![("time", nanos(milliseconds, 1e6))], ..ParsedOutput::default() })
+}
+
+/// `Avg per-thread latency (waking 4/8 threads) in 0.1350 ms (+-16.08%)`
+fn futex_wake_parallel(stdout: &str) -> Result<ParsedOutput, String> {
+    let milliseconds = milliseconds_in(stdout, "Avg per-thread latency")?;
+    let mean = ("latency", "mean".to_owned(), milliseconds * 1e3);
+    Ok(ParsedOutput { stats: vec![mean], ..ParsedOutput::default() })
 }
 
 /// The time on the last line that begins with `key`, as ` in TIME ms`.
@@ -194,6 +173,35 @@ fn milliseconds_in(stdout: &str, key: &str) -> Result<f64, String> {
     let line = stdout.lines().rev().find(|line| line.starts_with(key));
     let time = line.and_then(|line| number(line.rsplit_once(" in ")?.1.split_once(" ms")?.0));
     time.ok_or_else(|| format!("no line '{key} ... in TIME ms'"))
+}
+
+/// `events per second:  1732.87`
+fn sysbench_cpu(stdout: &str) -> Result<ParsedOutput, String> {
+    let rate = number_after(stdout, "events per second:").ok_or("no line 'events per second: N'")?;
+    Ok(ParsedOutput { rates: vec![("events_per_second", rate)], ..sysbench_latency(stdout)? })
+}
+
+/// `total number of events:  334`, in the total time.
+fn sysbench_threads(stdout: &str) -> Result<ParsedOutput, String> {
+    let events = number_after(stdout, "total number of events:").ok_or("no line 'total number of events: N'")?;
+    let rate = ("events_per_second", events / sysbench_time(stdout)?);
+    Ok(ParsedOutput { rates: vec![rate], ..sysbench_latency(stdout)? })
+}
+
+fn sysbench_mutex(stdout: &str) -> Result<ParsedOutput, String> {
+    let time = ("total_time", nanos(sysbench_time(stdout)?, 1e9));
+    Ok(ParsedOutput { samples: vec![time], ..sysbench_latency(stdout)? })
+}
+
+/// `Total operations: 3535722 (3533530.86 per second)` and `3452.85 MiB transferred (3450.71 MiB/sec)`
+fn sysbench_memory(stdout: &str) -> Result<ParsedOutput, String> {
+    let per_second = |key: &str| {
+        let line = stdout.lines().find(|line| line.contains(key))?;
+        number(line.split_once('(')?.1.split_ascii_whitespace().next()?)
+    };
+    let rate = |key: &str| per_second(key).ok_or_else(|| format!("no line with '{key}' and a rate"));
+    let rates = vec![("ops_per_second", rate("Total operations:")?), ("mib_per_second", rate("MiB transferred")?)];
+    Ok(ParsedOutput { rates, ..ParsedOutput::default() })
 }
 
 /// `total time:   1.0019s`
@@ -250,6 +258,15 @@ fn schbench(stderr: &str, tables: &[(&str, &'static str)]) -> Result<ParsedOutpu
             return Err(format!("no percentile under '{headline}'"));
         }
     }
+    Ok(found)
+}
+
+/// Three tables, and the line `average rps: 7526.67`.
+fn schbench_1_0(stderr: &str) -> Result<ParsedOutput, String> {
+    let tables = [("Wakeup Latencies", "wakeup_latency"), ("Request Latencies", "request_latency"), ("RPS", "rps")];
+    let mut found = schbench(stderr, &tables)?;
+    let average = number_after(stderr, "average rps:").ok_or("no line 'average rps: N'")?;
+    found.rates.push(("average_rps", average));
     Ok(found)
 }
 
