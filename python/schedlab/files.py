@@ -29,7 +29,7 @@ def replace(path: Path, content: str | bytes, *, sync: bool = False) -> None:
             if sync:
                 os.fsync(stream.fileno())
         part.replace(path)
-    except OSError:
+    except BaseException:
         part.unlink(missing_ok=True)
         raise
 

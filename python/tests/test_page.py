@@ -261,6 +261,11 @@ def test_a_metric_with_too_few_seeds_counts_as_not_judged(comparison: Any) -> No
     assert "be judged" not in enough
 
 
+def test_a_metric_without_values_is_not_counted_as_one_with_too_few_seeds(comparison: Any) -> None:
+    (some,) = sentences(comparison(behaviour={"cfs": {"fixed": {"load.rate": None}}}))
+    assert "1 of 4 metrics could not be judged: no seed has a value for both." in some
+
+
 def _adjusted(c: Any, values: Mapping[str, float]) -> Any:
     """The same comparison with other p values after Holm."""
 

@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 import schedlab
+from schedlab.render.grid import percent
 from schedlab.render.table import render as text
 
 ROOT = Path(__file__).parents[2]
 FIRST = ROOT / "scenarios" / "first.toml"
+GUIDE = ROOT / "docs" / "guides" / "choose-a-slice.md"
 pytest.importorskip("schedlab._engine", reason="the engine is not built")
 
 
@@ -47,6 +49,23 @@ def test_a_base_slice_alone_decides_which_task_runs() -> None:
     found = schedlab.explain(schedlab.build(document), "default", "base-1ms", seed=1).document
     assert found["question"] == "preempt_check"
     assert [side["decision"]["verdict"] for side in found["sides"]] == ["keep", "preempt"]
+
+
+def test_the_table_of_slices_is_what_a_comparison_finds() -> None:
+    lines = GUIDE.read_text(encoding="utf-8").splitlines()
+    rows = [re.findall(r"[^|]+", line) for line in lines if re.match(r"\| [\d.]+ ms \|", line)]
+    slices = [row[0].split()[0] for row in rows]
+    variants: list[dict[str, object]] = [{"name": "default", "kernel": "6.12"}]
+    for ms in slices:
+        name = f"slice-{ms.replace('.', '_')}ms"
+        variants.append({"name": name, "kernel": "6.12", "tasks": {"service": {"slice": f"{ms}ms"}}})
+    comparison = schedlab.compare(schedlab.build({**_document(), "variant": variants}))
+    names = ("service.response.p50", "service.response.p99", "service.request.p99")
+    found = {(m.metric.name, j.b): j for m in comparison.metrics for j in m.comparisons}
+    for variant, row in zip(variants[1:], rows, strict=True):
+        changes = [found[name, str(variant["name"])] for name in names]
+        shown = ["no change detected" if j.effect == "none" else percent(j.difference.estimate or 0) for j in changes]
+        assert shown == [cell.strip() for cell in row[1:]], variant["name"]
 
 
 def _document() -> dict[str, object]:

@@ -212,7 +212,13 @@ def test_a_stored_validation_says_the_same(found: Validation, tmp_path: Path) ->
     assert again.kernels == {"6.1": "6.1-made-up", "6.12.0": "6.12.0-made-up"}
 
 
-BROKEN = ["{}", "[]", "x", '{"schema": "schedlab.validity/1"}', '{"schema": "schedlab.validity/2", "trials": []}']
+BROKEN = {
+    "{}": "not a stored validation: there is no 'schema'",
+    "[]": "not a stored validation: a part has another form",
+    "x": "not a stored validation: Expecting value: line 1 column 1 (char 0)",
+    '{"schema": "schedlab.validity/1"}': "not a stored validation: there is no 'trials'",
+    '{"schema": "schedlab.validity/2", "trials": []}': "not a validation of schema schedlab.validity/1",
+}
 
 
 @pytest.mark.parametrize("text", BROKEN)
@@ -220,6 +226,7 @@ def test_what_is_not_a_validation_is_refused(text: str, tmp_path: Path) -> None:
     (tmp_path / "v.json").write_text(text)
     with pytest.raises(InputError) as e:
         files.read(tmp_path / "v.json")
+    assert e.value.message == BROKEN[text]
     assert e.value.file == str(tmp_path / "v.json")
     with pytest.raises(InputError):
         files.read(tmp_path / "none.json")

@@ -20,6 +20,8 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     engine = engine or native_engine()
     if options.arm == "sim":
         raise InputError("the simulator has no costs to measure", hint="use --arm host or --arm vm")
+    if options.kernel and options.arm != "vm":
+        raise InputError("--kernel names the kernel of a guest", hint="use --arm vm, too")
     if options.sections:
         return _sections(options, console, engine)
     measured = (

@@ -173,7 +173,8 @@ class Parser(argparse.ArgumentParser):
             lines.append(f"  hint: did you mean `{near}`?")
         if flag := re.fullmatch(r"argument (?:.*/)?(--[\w-]+): expected one argument", message):
             lines.append(f"  hint: a value that begins with `-` is written as {flag[1]}=VALUE")
-        lines.append(f"  hint: `{self.prog} --help` lists the commands and flags")
+        listed = "arguments" if " " in self.prog else "commands"
+        lines.append(f"  hint: `{self.prog} --help` lists the {listed} and flags")
         print("\n".join(lines), file=sys.stderr)
         raise SystemExit(2)
 

@@ -7,6 +7,7 @@ from schedlab.cli.console import Console
 from schedlab.cli.parser import Options
 from schedlab.cli.scenario import loaded
 from schedlab.engine import Engine, native_engine
+from schedlab.render.cells import plural
 from schedlab.shrinking.keep import parse
 from schedlab.shrinking.shrink import Shrunk, Size, shrink
 
@@ -25,13 +26,13 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
 
 
 def _words(size: Size) -> str:
-    return (
-        f"{size.cpus} CPUs, {size.seeds} seeds, {size.duration_ns / 1e6:g} ms, {size.tasks} tasks, {size.values} values"
-    )
+    counts = ((size.cpus, "CPU"), (size.seeds, "seed"), (size.tasks, "task"), (size.values, "value"))
+    cpus, seeds, tasks, values = (plural(count, noun) for count, noun in counts)
+    return f"{cpus}, {seeds}, {size.duration_ns / 1e6:g} ms, {tasks}, {values}"
 
 
 def _ended(found: Shrunk, tests: int) -> str:
     if found.finished:
-        return f"no smaller one shows it ({found.tests} candidates run)"
+        return f"no smaller one shows it ({plural(found.tests, 'candidate')} run)"
     why = "--tests allows no more" if found.tests >= tests else "interrupted"
-    return f"{why} after {found.tests} candidates; there may be a smaller one"
+    return f"{why} after {plural(found.tests, 'candidate')}; there may be a smaller one"

@@ -78,7 +78,8 @@ def _too_few(judgements: Sequence[Judgement]) -> str:
     open_ones = [j for j in judgements if not _could_be_judged(j)]
     if not open_ones:
         return ""
-    why = f"{plural(max(j.difference.pairs for j in open_ones), 'seed')}, at least {SMALLEST_N} are needed"
+    pairs = max(j.difference.pairs for j in open_ones)
+    why = f"{plural(pairs, 'seed')}, at least {SMALLEST_N} are needed" if pairs else "no seed has a value for both"
     if len(open_ones) == len(judgements):
         return f"No metric could be judged: {why}."
     return f"{len(open_ones)} of {len(judgements)} metrics could not be judged: {why}."

@@ -8,6 +8,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from schedlab import shape
 from schedlab.errors import InputError, reason
 from schedlab.outcome import Failure, Outcome, Run, from_record, to_record
 from schedlab.scenario import Scenario
@@ -46,7 +47,7 @@ def read(path: Path) -> Validation:
     """The inverse of `dump`."""
     hint = "`schedlab validate --store FILE` writes one"
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = shape.loads(path.read_bytes())
         if document["schema"] != SCHEMA:
             raise InputError(f"not a validation of schema {SCHEMA}", file=str(path), hint=hint)
         trials = [_read_trial(trial, document["arm"]) for trial in document["trials"]]
@@ -54,8 +55,12 @@ def read(path: Path) -> Validation:
         return Validation(document["arm"], trials, costs, *made)
     except OSError as e:
         raise InputError(f"cannot read a validation: {reason(e)}", file=str(path), hint=hint) from None
-    except (ValueError, KeyError, TypeError, AttributeError) as e:
-        raise InputError(f"not a stored validation: {type(e).__name__} {e}", file=str(path), hint=hint) from None
+    except ValueError as e:
+        raise InputError(f"not a stored validation: {e}", file=str(path), hint=hint) from None
+    except KeyError as e:
+        raise InputError(f"not a stored validation: there is no {e}", file=str(path), hint=hint) from None
+    except (TypeError, AttributeError):
+        raise InputError("not a stored validation: a part has another form", file=str(path), hint=hint) from None
 
 
 def _trial(trial: Trial) -> dict[str, Any]:
