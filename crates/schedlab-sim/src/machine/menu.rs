@@ -6,6 +6,8 @@
 //! chosen. The tick continues if it is shorter than a tick or the state polls; it wakes the CPU, and the governor chooses again.
 //! Left out: `nr_iowait` (up to 6.12), no task here waits for a disk; states switched off in sysfs.
 
+use std::ops::Range;
+
 use schedlab_model::{Nanos, USEC};
 use schedlab_policy::MenuRules;
 
@@ -27,9 +29,58 @@ pub struct Menu {
     next_timer: Nanos,
     bucket: usize,
     correction_factor: [u32; BUCKETS],
-    /// Length of the last idle periods, us.
-    intervals: [u32; INTERVALS],
-    interval_ptr: usize,
+    intervals: Intervals,
+}
+
+/// Lengths of idle periods, us.
+#[derive(Clone, Debug)]
+struct Intervals {
+    values: [u32; INTERVALS],
+    /// The place of the oldest.
+    oldest: usize,
+    /// The sums of all of them.
+    sums: Sums,
+}
+
+/// The sums of intervals, of which [`NONE`] is none.
+#[derive(Clone, Copy, Default, Debug)]
+struct Sums {
+    count: u64,
+    sum: u64,
+    /// Of their squares; it wraps.
+    squares: u64,
+}
+
+impl Sums {
+    fn of(values: impl Iterator<Item = u64>) -> Sums {
+        values.filter(|value| *value < NONE).fold(Sums::default(), |sums, value| Sums {
+            count: sums.count + 1,
+            sum: sums.sum + value,
+            squares: sums.squares.wrapping_add(value * value),
+        })
+    }
+}
+
+impl Intervals {
+    fn new(values: [u32; INTERVALS]) -> Self {
+        Intervals { values, oldest: 0, sums: Sums::of(values.into_iter().map(u64::from)) }
+    }
+
+    /// A new one takes the place of the oldest.
+    fn push(&mut self, value: u32) {
+        let place = &mut self.values[self.oldest % INTERVALS];
+        let [new, old] = [value, std::mem::replace(place, value)].map(|value| Sums::of([u64::from(value)].into_iter()));
+        self.oldest = (self.oldest + 1) % INTERVALS;
+        let sums = &mut self.sums;
+        sums.count = sums.count + new.count - old.count;
+        sums.sum = sums.sum + new.sum - old.sum;
+        sums.squares = sums.squares.wrapping_add(new.squares).wrapping_sub(old.squares);
+    }
+
+    /// Those of a range.
+    fn within(&self, range: Range<u64>) -> impl Iterator<Item = u64> + '_ {
+        self.values.iter().map(|value| u64::from(*value)).filter(move |value| range.contains(value))
+    }
 }
 
 impl Menu {
@@ -41,8 +92,7 @@ impl Menu {
             next_timer: 0,
             bucket: 0,
             correction_factor: [RESOLUTION * DECAY; BUCKETS],
-            intervals: [(MAX_INTERESTING / USEC) as u32; INTERVALS],
-            interval_ptr: 0,
+            intervals: Intervals::new([(MAX_INTERESTING / USEC) as u32; INTERVALS]),
         }
     }
 
@@ -129,17 +179,14 @@ impl Menu {
     /// The length on which most of the last intervals agree, us; [`NONE`] if they do not. `predicted`: up to 6.5 the
     /// prediction by the timer, which intervals that are all longer do not change.
     fn get_typical_interval(&self, predicted: Option<u64>) -> u64 {
-        let (mut from, mut below) = (0, u64::from(u32::MAX));
+        let (mut range, mut sums) = (0..NONE, self.intervals.sums);
         loop {
-            let (mut count, mut sum, mut squares, mut min, mut max) = (0, 0, 0_u64, NONE, 0);
-            for value in self.intervals.map(u64::from) {
-                if (from..below).contains(&value) {
-                    (count, sum, min, max) = (count + 1, sum + value, value.min(min), value.max(max));
-                    squares = squares.wrapping_add(value * value);
-                }
-            }
-            let useless = predicted.map_or(max == 0, |predicted| min >= predicted);
-            if useless || count == 0 {
+            let Sums { count, sum, squares } = sums;
+            let useless = match predicted {
+                None => sum == 0,
+                Some(predicted) => self.intervals.within(range.clone()).all(|value| value >= predicted),
+            };
+            if useless {
                 return NONE;
             }
             let average = sum / count;
@@ -153,11 +200,16 @@ impl Menu {
             if count * 4 <= INTERVALS as u64 * 3 {
                 return NONE;
             }
+            let (min, max) = self
+                .intervals
+                .within(range.clone())
+                .fold((NONE, 0), |(min, max), value| (value.min(min), value.max(max)));
             if self.rules.both_ends && average - min > max - average {
-                from = min + 1;
+                range.start = min + 1;
             } else {
-                below = max;
+                range.end = max;
             }
+            sums = Sums::of(self.intervals.within(range.clone()));
         }
     }
 
@@ -178,8 +230,7 @@ impl Menu {
             1.. if measured < MAX_INTERESTING => (u64::from(RESOLUTION) * measured / self.next_timer) as u32,
             _ => RESOLUTION,
         };
-        self.intervals[self.interval_ptr] = u32::try_from(measured / USEC).unwrap_or(u32::MAX);
-        self.interval_ptr = (self.interval_ptr + 1) % INTERVALS;
+        self.intervals.push(u32::try_from(measured / USEC).unwrap_or(u32::MAX));
     }
 }
 
@@ -265,7 +316,7 @@ mod tests {
         ];
         for (intervals, before, since) in cases {
             for (row, want) in [("6.6", before), ("7.2", since)] {
-                let menu = Menu { intervals, ..of(row) };
+                let menu = Menu { intervals: Intervals::new(intervals), ..of(row) };
                 assert_eq!(menu.get_typical_interval(None), want, "{row} {intervals:?}");
             }
         }
@@ -279,6 +330,6 @@ mod tests {
         menu.reflect(0, 250 * USEC, Woken::Limit);
         menu.select(&STATES, &timers(100 * MSEC, Some(TICK)));
         assert!(menu.correction_factor[5] > before[5]);
-        assert!(menu.intervals.contains(&100_000));
+        assert!(menu.intervals.values.contains(&100_000));
     }
 }
