@@ -15,7 +15,7 @@ use crate::run::Run;
 #[inline(always)]
 pub fn call_begins<S: Sink>(run: &mut Run<S>, machine: &Machine, kernel: &mut Kernel, cpu: CpuId) {
     let segment = &machine.cpus[cpu.index()].segment;
-    let (work, call) = (kernel.points.longest_closed(segment), kernel.points.call_of(segment));
+    let (work, call) = kernel.points.longest_closed(segment);
     if kernel.cpus[cpu.index()].longest.record(call, segment.mode.section(), work) {
         report(run, machine, kernel, cpu, work);
     }
@@ -33,7 +33,7 @@ pub fn section_begins<S: Sink>(run: &mut Run<S>, machine: &Machine, kernel: &mut
     let broken = segment.mode == Mode::Kernel && points.has_points(segment);
     let head = if broken { segment.until_point() } else { segment.work_left };
     longest.unbroken = if broken { 0 } else { before + head };
-    let work = points.longest_closed(segment).max(before + head);
+    let work = points.longest_closed(segment).0.max(before + head);
     if longest.record(None, segment.mode.section(), work) {
         report(run, machine, kernel, cpu, work);
     }

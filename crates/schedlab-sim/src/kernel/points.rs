@@ -118,13 +118,14 @@ impl Points {
         self.sections.call(segment.call)
     }
 
-    /// The work of the longest part of a segment that has just begun in which no request is honoured.
+    /// The work of the longest part of a segment that has just begun in which no request is honoured, and the measured call that
+    /// it executes.
     #[inline(always)]
-    pub fn longest_closed(&self, segment: &Segment) -> u64 {
+    pub fn longest_closed(&self, segment: &Segment) -> (u64, Option<Call>) {
         if segment.call != 0 {
             return self.sections.longest_closed(segment.call, segment.measured());
         }
-        self.longest_closed_of_mode(segment)
+        (if segment.work_left == 0 { 0 } else { self.longest_closed_of_mode(segment) }, None)
     }
 
     #[inline(never)]

@@ -127,10 +127,10 @@ impl Sections {
         Some(self.measured(number)?.call)
     }
 
-    /// The work of its longest part in which no request is honoured, if the call has so much work in total.
+    /// The work of its longest part in which no request is honoured, if the call has so much work in total, and which call it is.
     #[inline(always)]
-    pub fn longest_closed(&self, number: u8, total: u64) -> u64 {
-        self.measured(number).map_or(0, |measured| of(total, measured.longest))
+    pub fn longest_closed(&self, number: u8, total: u64) -> (u64, Option<Call>) {
+        self.measured(number).map_or((0, None), |measured| (of(total, measured.longest), Some(measured.call)))
     }
 
     #[inline(always)]
@@ -274,7 +274,7 @@ mod tests {
         ] {
             let sections = Sections::new(&table(), model);
             let number = sections.number(Call::Fork, 0);
-            assert_eq!(sections.longest_closed(number, 1000 * NS).div_ceil(NS), longest, "{model:?}");
+            assert_eq!(sections.longest_closed(number, 1000 * NS).0.div_ceil(NS), longest, "{model:?}");
         }
     }
 
