@@ -131,6 +131,13 @@ pub struct PerCpu {
 }
 
 impl PerCpu {
+    /// Whether the current task goes on to the end of its segment: nothing requests a reschedule, and it is not on its way into
+    /// `__schedule`.
+    #[inline(always)]
+    pub fn goes_on(&self) -> bool {
+        !(self.need_resched | self.resched_seen | self.in_newidle | self.leaving_for.is_some())
+    }
+
     /// An idle CPU at time 0.
     pub fn new(tick_phase: Nanos) -> Self {
         PerCpu {

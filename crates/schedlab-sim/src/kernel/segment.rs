@@ -28,22 +28,22 @@ pub fn settle<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Ker
 #[inline(always)]
 pub fn segment_end<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) -> Option<Nanos> {
     let (c, k) = (&mut machine.cpus[cpu.index()], &mut kernel.cpus[cpu.index()]);
-    if k.marked || c.activity != Activity::Busy {
-        return None;
-    }
-    c.take_pending();
     // Nearly always: nothing but the segment's own work is left.
-    let pointed = k.need_resched && (c.segment.every != 0 || c.segment.call != 0);
-    if c.segment.mode.is_plain() && !pointed && !k.resched_seen && k.leaving_for.is_none() && !k.in_newidle {
+    if c.activity == Activity::Busy && c.segment.mode.is_plain() && k.goes_on() && !k.marked {
+        c.take_pending();
         return Some(run.now + c.wall_with(c.segment.cost_left, c.segment.work_left)?);
     }
     special_end(run, machine, kernel, cpu)
 }
 
-/// The same of a task that polls or waits, that is about to leave the CPU, or whose segment has points at which it offers to
-/// reschedule.
+/// The same of any CPU, also of one whose task polls or waits, is about to leave it, or has been requested to reschedule.
+#[inline(never)]
 fn special_end<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) -> Option<Nanos> {
     let (c, k) = (&mut machine.cpus[cpu.index()], &mut kernel.cpus[cpu.index()]);
+    if k.marked || c.activity != Activity::Busy {
+        return None;
+    }
+    c.take_pending();
     if matches!(c.segment.mode, Mode::Guest | Mode::Poll) {
         run.touch(kernel.id, cpu);
     }

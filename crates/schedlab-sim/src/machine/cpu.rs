@@ -236,6 +236,9 @@ impl Cpu {
     /// beside a segment that does it counts as the work that is done in its time.
     #[inline(always)]
     pub fn take_pending(&mut self) {
+        if self.pending == 0 {
+            return;
+        }
         let work = std::mem::take(&mut self.pending) << WORK_SHIFT;
         self.segment.cost_left += if self.rate == self.core_rate { work } else { self.beside_memory(work) };
     }

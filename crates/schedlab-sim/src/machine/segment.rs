@@ -8,21 +8,19 @@ pub const WORK_SHIFT: u32 = 10;
 /// Work of a ns on a CPU of rate 1.
 pub const NS: u64 = 1 << WORK_SHIFT;
 
-/// What a segment is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// What a segment is. Those that end when their work is done stand together, and so do those of kernel mode.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Debug)]
 pub enum Mode {
-    /// Work in user mode.
-    User,
-    /// Work in user mode that waits for memory, whose bandwidth CPUs share.
-    Stream,
     /// User mode until the wall clock reaches `Segment::until`.
     Wall,
     /// User mode until another task releases the lock that this one spins on.
     Spin,
     /// A vCPU's thread in the guest, until the guest leaves it or the host takes the CPU.
     Guest,
-    /// A vCPU's thread polling for the end of a halt, until the wall clock reaches `Segment::until`.
-    Poll,
+    /// Work in user mode.
+    User,
+    /// Work in user mode that waits for memory, whose bandwidth CPUs share.
+    Stream,
     /// Work in kernel mode that may be preempted.
     Kernel,
     /// Work in kernel mode under a spinlock.
@@ -31,6 +29,8 @@ pub enum Mode {
     PreemptOff,
     /// Work in kernel mode with interrupts disabled.
     IrqOff,
+    /// A vCPU's thread polling for the end of a halt, until the wall clock reaches `Segment::until`.
+    Poll,
     /// Kernel mode, until the task gets the spinlock of the kernel for which it spins with preemption disabled.
     LockSpin,
     /// A guest's CPU that halts until it is kicked, because the spinlock that it waits for has been held for long (`pv_wait`).
@@ -58,13 +58,13 @@ impl Mode {
     /// Whether it ends when its work is done, and for no other reason.
     #[inline(always)]
     pub fn is_plain(self) -> bool {
-        matches!(self, Mode::User | Mode::Stream | Mode::Kernel | Mode::Locked | Mode::PreemptOff | Mode::IrqOff)
+        (Mode::User..=Mode::IrqOff).contains(&self)
     }
 
     /// Whether it is kernel mode.
     #[inline(always)]
     pub fn is_kernel(self) -> bool {
-        self as u8 >= Mode::Kernel as u8
+        self >= Mode::Kernel
     }
 }
 
@@ -117,18 +117,20 @@ impl Segment {
     }
 
     /// Whether nothing is left but what other tasks decide.
-    #[inline]
+    #[inline(always)]
     pub fn is_done(&self, now: Nanos) -> bool {
-        self.cost_left == 0
-            && match self.mode {
-                Mode::User | Mode::Stream | Mode::Kernel | Mode::Locked | Mode::PreemptOff | Mode::IrqOff => {
-                    self.work_left == 0
-                }
-                Mode::Wall | Mode::Poll => now >= self.until,
-                Mode::Spin | Mode::Guest => false,
-                // It tests its lock.
-                Mode::LockSpin | Mode::PvWait => true,
-            }
+        self.cost_left == 0 && if self.mode.is_plain() { self.work_left == 0 } else { self.waits_no_longer(now) }
+    }
+
+    /// The same of a segment that does not end with its work.
+    #[inline(never)]
+    fn waits_no_longer(&self, now: Nanos) -> bool {
+        match self.mode {
+            Mode::Wall | Mode::Poll => now >= self.until,
+            // It tests its lock.
+            Mode::LockSpin | Mode::PvWait => true,
+            _ => false,
+        }
     }
 
     /// Work until the next point, 0 at one. Times are whole ns, so on a slower thread a point is passed by the work of less than

@@ -39,34 +39,16 @@ pub fn on_segment<S: Sink>(
         let (c, k) = (&mut machine.cpus[cpu.index()], &kernel.cpus[cpu.index()]);
         c.progress(run.now);
         let Some(task) = k.curr else { return };
-        let segment = &mut c.segment;
-        if rarely(k.in_newidle) {
-            if segment.cost_left == 0 {
-                kernel::end_newidle(run, machine, kernel, cpu);
-            } else if let Some(end) = kernel::segment_end(run, machine, kernel, cpu) {
-                run.set_event(kernel.id, Source::Segment, cpu, end);
+        let plain = k.goes_on() && c.segment.mode.is_plain() && !rarely(kernel.bandwidth);
+        let over = if plain {
+            c.segment.is_done(run.now)
+        } else {
+            match special_over(run, machine, kernel, programs, cpu, task) {
+                Some(over) => over,
+                None => return,
             }
-            return;
-        }
-        if k.leaving_for.is_some() && segment.cost_left == 0 {
-            return kernel::mark(run, kernel, cpu);
-        }
-        let in_kernel = segment.mode.is_kernel();
-        if rarely(kernel.bandwidth) && in_kernel && segment.is_done(run.now) {
-            let position = &programs.positions[task.index()];
-            if position.step == Step::Fetch {
-                // The call was over when it slept.
-                segment.mode = Mode::User;
-                kernel::resume_user_mode_work(run, machine, kernel, cpu);
-                continue;
-            }
-        }
-        if kernel.points.switches_now(k, segment) && segment.cost_left == 0 {
-            if k.schedule_paid.is_some() {
-                return kernel::mark(run, kernel, cpu);
-            }
-            // At a check point the way into `__schedule` is still to be paid: see `segment_end`.
-        } else if k.leaving_for.is_none() && segment.is_done(run.now) || segment.mode == Mode::Spin {
+        };
+        if over {
             advance(&mut Running { run, machine, kernel, programs, cpu, task });
         }
         let Some(end) = kernel::segment_end(run, machine, kernel, cpu) else { return };
@@ -76,6 +58,49 @@ pub fn on_segment<S: Sink>(
         run.handled += 1;
         run.now = end;
     }
+}
+
+/// Whether the operation at hand is over, of a task that polls or waits, is about to leave its CPU, or has been requested to
+/// reschedule, and of any task where groups have quotas; `None` if the CPU gets into `__schedule` or newidle balancing goes on.
+#[inline(never)]
+fn special_over<S: Sink>(
+    run: &mut Run<S>,
+    machine: &mut Machine,
+    kernel: &mut Kernel,
+    programs: &Programs,
+    cpu: CpuId,
+    task: TaskId,
+) -> Option<bool> {
+    let (segment, k) = (&mut machine.cpus[cpu.index()].segment, &kernel.cpus[cpu.index()]);
+    let paid = segment.cost_left == 0;
+    if k.in_newidle {
+        if paid {
+            kernel::end_newidle(run, machine, kernel, cpu);
+        } else {
+            kernel::settle(run, machine, kernel, cpu);
+        }
+        return None;
+    }
+    if k.leaving_for.is_some() && paid {
+        kernel::mark(run, kernel, cpu);
+        return None;
+    }
+    let slept = programs.positions[task.index()].step == Step::Fetch;
+    if kernel.bandwidth && slept && segment.mode.is_kernel() && segment.is_done(run.now) {
+        // The call was over when it slept.
+        segment.mode = Mode::User;
+        kernel::resume_user_mode_work(run, machine, kernel, cpu);
+    }
+    let (segment, k) = (&machine.cpus[cpu.index()].segment, &kernel.cpus[cpu.index()]);
+    if kernel.points.switches_now(k, segment) && paid {
+        if k.schedule_paid.is_some() {
+            kernel::mark(run, kernel, cpu);
+            return None;
+        }
+        // At a check point the way into `__schedule` is still to be paid: see `segment_end`.
+        return Some(false);
+    }
+    Some(k.leaving_for.is_none() && segment.is_done(run.now) || segment.mode == Mode::Spin)
 }
 
 /// The running task's segment has ended: continues until the next segment, block or exit.
