@@ -232,21 +232,21 @@ fn begin_io_in_extension<S: Sink>(x: &mut Running<S>, object: u32, bytes: u32, w
 #[inline(never)]
 fn begin_other<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
     x.position().resumed = false;
-    if !take_mmap_lock(x, op) {
+    if rarely(x.kernel.mmap.is_some()) && !take_mmap_lock(x, op) {
         return true;
     }
     let next = begin(x, op);
-    end_extension_by_call(x, op, &next);
+    if has_extension(x.kernel, x.cpu) {
+        end_extension_by_call(x, op, &next);
+    }
     let position = &mut x.programs.positions[x.task.index()];
     if position.idle_steps >= IDLE_STEPS {
         fail_livelock(x);
         return true;
     }
     let stops = position.follow(&mut x.machine.cpus[x.cpu.index()].segment, next);
-    if matches!(op, Op::Stream { .. }) && stops {
-        kernel::begin_stream(x.run, x.machine, x.kernel, x.cpu, x.task);
-    }
     match op {
+        Op::Stream { .. } if stops => kernel::begin_stream(x.run, x.machine, x.kernel, x.cpu, x.task),
         Op::Call => kernel::section_begins(x.run, x.machine, x.kernel, x.cpu, true),
         Op::Section { .. } => kernel::section_begins(x.run, x.machine, x.kernel, x.cpu, false),
         _ if stops => kernel::call_begins(x.run, x.machine, x.kernel, x.cpu),
@@ -256,43 +256,26 @@ fn begin_other<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
 }
 
 /// A system call begins, which ends a time slice extension. The release of the lock calls rseq_slice_yield() itself.
-#[inline(always)]
+#[cold]
 fn end_extension_by_call<S: Sink>(x: &mut Running<S>, op: Op, next: &Next) {
     let fault = matches!(op, Op::MajorFault { .. } | Op::Memory { work: MemoryWork::Map | MemoryWork::Zero, .. });
     let calls = matches!(next, Next::Call(..)) || matches!(next, Next::Work(mode, _) if mode.is_kernel());
-    if x.kernel.cpus[x.cpu.index()].slice_ctrl.granted && calls && !fault {
+    if calls && !fault {
         kernel::rseq_syscall_enter_work(x.run, x.machine, x.kernel, x.cpu, Extension::Aborted);
     }
 }
 
 #[inline(never)]
 fn other_effect<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
-    if spins_for_mmap_lock(x) {
-        return spin_for_mmap_lock(x, op);
-    }
-    if rarely(x.kernel.mmap.is_some()) && unmaps_pages_next(x, op) && begins_pages(x, op) {
-        return true;
-    }
-    if rarely(x.machine.shoots_down) && flushes(x, op) {
-        return true;
-    }
-    if matches!(op, Op::Call | Op::Section { .. } | Op::Memory { .. } | Op::KernelUnlock { .. }) && !end_section(x, op)
-    {
-        // The call goes on: on to its next section, still in the kernel.
-        x.segment().mode = Mode::Kernel;
-        if rarely(x.kernel.mmap.is_some()) && !forks_next(x) {
-            release_mmap_lock(x, op);
+    match op {
+        Op::Call | Op::Section { .. } | Op::Memory { .. } | Op::KernelUnlock { .. } | Op::Fork { .. } => {
+            if let Some(stops) = goes_on(x, op) {
+                return stops;
+            }
         }
-        return x.position().advance();
-    }
-    if rarely(x.kernel.mmap.is_some()) && matches!(op, Op::Memory { .. } | Op::Fork { .. }) {
-        release_mmap_lock(x, op);
-    }
-    if matches!(op, Op::SpinLock { .. } | Op::KernelLock { .. }) {
-        return spin_effect(x, op);
-    }
-    if matches!(op, Op::Stream { .. }) {
-        kernel::end_stream(x.run, x.machine, x.kernel, x.cpu);
+        Op::SpinLock { .. } | Op::KernelLock { .. } => return spin_effect(x, op),
+        Op::Stream { .. } => kernel::end_stream(x.run, x.machine, x.kernel, x.cpu),
+        _ => {}
     }
     // A call is over unless it blocks again: back in user mode.
     let called = std::mem::replace(&mut x.segment().mode, Mode::User).is_kernel();
@@ -314,6 +297,31 @@ fn other_effect<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
             stops
         }
     }
+}
+
+/// Whether a call with several parts goes on after the one that has ended, and if so, whether the interpreter stops.
+fn goes_on<S: Sink>(x: &mut Running<S>, op: Op) -> Option<bool> {
+    if spins_for_mmap_lock(x) {
+        return Some(spin_for_mmap_lock(x, op));
+    }
+    if rarely(x.kernel.mmap.is_some()) && unmaps_pages_next(x, op) && begins_pages(x, op) {
+        return Some(true);
+    }
+    if x.machine.shoots_down && flushes(x, op) {
+        return Some(true);
+    }
+    if !matches!(op, Op::Fork { .. }) && !end_section(x, op) {
+        // On to its next section, still in the kernel.
+        x.segment().mode = Mode::Kernel;
+        if rarely(x.kernel.mmap.is_some()) && !forks_next(x) {
+            release_mmap_lock(x, op);
+        }
+        return Some(x.position().advance());
+    }
+    if rarely(x.kernel.mmap.is_some()) && matches!(op, Op::Memory { .. } | Op::Fork { .. }) {
+        release_mmap_lock(x, op);
+    }
+    None
 }
 
 /// Whether the first part of a munmap by a thread is over, in which it held `mmap_lock` for writing.

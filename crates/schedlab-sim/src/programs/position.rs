@@ -159,6 +159,7 @@ impl Position {
     }
 
     /// Does what an operation needs; whether the interpreter has to stop.
+    #[inline]
     pub fn follow(&mut self, segment: &mut Segment, next: Next) -> bool {
         match next {
             Next::Done => self.advance(),
