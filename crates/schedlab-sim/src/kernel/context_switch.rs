@@ -8,7 +8,6 @@ use super::contention::{charge_group_loads, touch_next};
 use super::cpufreq::cpufreq_update_util;
 use super::idle::{enter_idle_state, switch_to_idle};
 use super::numa::use_memory_before_switch;
-use super::percpu::SliceCtrl;
 use super::rate::{begin_stream, core_changed, end_stream};
 use super::rseq::rseq_sched_switch_event;
 use super::segment::{poll_lock, segment_end, settle};
@@ -79,13 +78,13 @@ fn switch_out<S: Sink>(
     task: TaskId,
 ) -> (i32, i32, TaskState) {
     run.cancel(kernel.id, Source::Segment, cpu);
-    if rarely(machine.cpus[cpu.index()].segment.mode == Mode::Stream) {
+    if machine.waits_for_memory() && machine.cpus[cpu.index()].segment.mode == Mode::Stream {
         end_stream(run, machine, kernel, cpu);
     }
     if machine.has_warmth() {
         end_stay(run, machine, kernel, cpu, task);
     }
-    if rarely(kernel.cpus[cpu.index()].slice_ctrl != SliceCtrl::default()) {
+    if rarely(kernel.slice_extension > 0) {
         rseq_sched_switch_event(run, kernel, cpu);
     }
     if rarely(kernel.numa) {
@@ -126,6 +125,7 @@ fn switch_in<S: Sink>(
     t.life = Life::Running;
     t.wait = Wait::Nothing;
     c.segment = t.segment;
+    let (mode, was_idle) = (c.segment.mode, c.activity != Activity::Busy);
     k.user_before = c.user;
     k.longest.forget(run.now);
     let same_process = k.process == t.process;
@@ -138,9 +138,8 @@ fn switch_in<S: Sink>(
     if machine.has_warmth() {
         begin_stay(machine, kernel, cpu, task);
     }
-    let c = &mut machine.cpus[cpu.index()];
-    if c.activity != Activity::Busy {
-        c.activity = Activity::Busy;
+    if was_idle {
+        machine.cpus[cpu.index()].activity = Activity::Busy;
         core_changed(run, machine, kernel, cpu, true);
     }
     if from_idle {
@@ -150,14 +149,14 @@ fn switch_in<S: Sink>(
         let iowait = std::mem::take(&mut kernel.tasks[task.index()].in_iowait);
         cpufreq_update_util(run, machine, kernel, cpu, iowait);
     }
-    if rarely(machine.cpus[cpu.index()].segment.mode == Mode::Stream) {
+    if rarely(mode == Mode::Stream) {
         begin_stream(run, machine, kernel, cpu, task);
     }
     resume_user_mode_work(run, machine, kernel, cpu);
     if let Some(end) = segment_end(run, machine, kernel, cpu) {
         run.set_event(kernel.id, Source::Segment, cpu, end);
     }
-    if rarely(machine.cpus[cpu.index()].segment.mode == Mode::Spin) {
+    if rarely(mode == Mode::Spin) {
         poll_lock(run, machine, kernel, cpu);
     }
 }

@@ -65,7 +65,7 @@ pub fn rseq_syscall_enter_work<S: Sink>(
 }
 
 /// The current task is switched out: its request and its extension are cleared.
-#[cold]
+#[inline(never)]
 pub fn rseq_sched_switch_event<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, cpu: CpuId) {
     if kernel.cpus[cpu.index()].slice_ctrl.granted {
         end(run, kernel, cpu, Extension::Revoked);

@@ -203,7 +203,7 @@ fn begin_own_io<S: Sink>(x: &mut Running<S>, object: u32, bytes: u32, write: boo
 /// Whether the running task of the CPU has a time slice extension.
 #[inline(always)]
 fn has_extension(kernel: &Kernel, cpu: CpuId) -> bool {
-    rarely(kernel.cpus[cpu.index()].slice_ctrl.granted)
+    rarely(kernel.slice_extension > 0) && kernel.cpus[cpu.index()].slice_ctrl.granted
 }
 
 /// Work in user mode whose length is drawn.
