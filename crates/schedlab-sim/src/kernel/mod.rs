@@ -76,7 +76,7 @@ pub use resched::resched_curr;
 pub use rseq::{rseq_grant_slice_extension, rseq_syscall_enter_work};
 pub use rwsem::{RwSem, Spin, Waiter};
 pub use schedule::{begin_block, end_newidle, schedule};
-pub use segment::{mark, poll_lock, segment_end, settle, spinners_look};
+pub use segment::{mark, plain_end, poll_lock, settle, special_end, spinners_look};
 pub use speed::{hold_interrupt, set_speed};
 pub use spinlocks::Spinlocks;
 pub use state::{Kernel, Placements};

@@ -135,7 +135,7 @@ impl PerCpu {
     /// `__schedule`.
     #[inline(always)]
     pub fn goes_on(&self) -> bool {
-        !(self.need_resched | self.resched_seen | self.in_newidle | self.leaving_for.is_some())
+        !(self.need_resched | self.resched_seen | self.marked | self.in_newidle | self.leaving_for.is_some())
     }
 
     /// An idle CPU at time 0.

@@ -124,6 +124,20 @@ impl Cpu {
         self.work(elapsed - cost);
     }
 
+    /// Accounts the time up to `now`, at which the segment's overhead and its work are done.
+    #[inline(always)]
+    pub fn end_segment(&mut self, now: Nanos) {
+        if self.rate != FULL_SPEED || rarely(self.refill.touch != 0) {
+            return self.account_in_general(now);
+        }
+        let elapsed = now - self.last;
+        self.last = now;
+        let cost = std::mem::take(&mut self.segment.cost_left) >> WORK_SHIFT;
+        self.segment.work_left = 0;
+        self.time.cost += cost;
+        self.work(elapsed - cost);
+    }
+
     /// The CPU has worked on its segment for so long.
     #[inline(always)]
     fn work(&mut self, elapsed: Nanos) {

@@ -35,35 +35,36 @@ pub fn on_segment<S: Sink>(
     programs: &mut Programs,
     cpu: CpuId,
 ) {
-    loop {
-        let (c, k) = (&mut machine.cpus[cpu.index()], &kernel.cpus[cpu.index()]);
-        c.progress(run.now);
-        let Some(task) = k.curr else { return };
-        let plain = k.goes_on() && c.segment.mode.is_plain() && !rarely(kernel.bandwidth);
-        let over = if plain {
-            c.segment.is_done(run.now)
-        } else {
-            match special_over(run, machine, kernel, programs, cpu, task) {
-                Some(over) => over,
-                None => return,
-            }
-        };
-        if over {
+    let (c, k) = (&mut machine.cpus[cpu.index()], &kernel.cpus[cpu.index()]);
+    c.progress(run.now);
+    let Some(task) = k.curr else { return };
+    let plain = c.segment.mode.is_plain() && k.goes_on() && !rarely(kernel.bandwidth);
+    let mut over =
+        if plain { Some(c.segment.is_done(run.now)) } else { is_over(run, machine, kernel, programs, cpu, task) };
+    while let Some(ended) = over {
+        if ended {
             advance(&mut Running { run, machine, kernel, programs, cpu, task });
         }
-        let Some(end) = kernel::segment_end(run, machine, kernel, cpu) else { return };
+        let plain = kernel::plain_end(run.now, machine, kernel, cpu);
+        let Some(end) = plain.or_else(|| kernel::special_end(run, machine, kernel, cpu)) else { return };
         if !run.is_next(end) {
             return run.set_event(kernel.id, Source::Segment, cpu, end);
         }
         run.handled += 1;
         run.now = end;
+        over = if plain.is_some() && !rarely(kernel.bandwidth) {
+            machine.cpus[cpu.index()].end_segment(end);
+            Some(true)
+        } else {
+            machine.cpus[cpu.index()].progress(end);
+            is_over(run, machine, kernel, programs, cpu, task)
+        };
     }
 }
 
-/// Whether the operation at hand is over, of a task that polls or waits, is about to leave its CPU, or has been requested to
-/// reschedule, and of any task where groups have quotas; `None` if the CPU gets into `__schedule` or newidle balancing goes on.
+/// Whether the operation at hand is over; `None` if the CPU gets into `__schedule` or newidle balancing goes on.
 #[inline(never)]
-fn special_over<S: Sink>(
+fn is_over<S: Sink>(
     run: &mut Run<S>,
     machine: &mut Machine,
     kernel: &mut Kernel,
