@@ -7,7 +7,7 @@ use schedlab_spec::CallSections;
 use schedlab_trace::{Call, Section};
 
 use super::percpu::PerCpu;
-use super::sections::Sections;
+use super::sections::{Sections, Size};
 use crate::machine::{Mode, Segment, WORK_SHIFT};
 
 /// The preemption model as the simulator uses it.
@@ -49,26 +49,21 @@ impl Points {
         self.has_transfers
     }
 
-    /// The number of a read or write of so many bytes among the measured calls.
-    pub fn transfer(&self, socket: bool, write: bool, bytes: u32) -> u8 {
+    /// A read or write of so many bytes among the measured calls.
+    #[inline]
+    pub fn transfer(&self, socket: bool, write: bool, bytes: u32) -> Size {
         let call = match (socket, write) {
             (false, false) => Call::PipeRead,
             (false, true) => Call::PipeWrite,
             (true, false) => Call::SocketReceive,
             (true, true) => Call::SocketSend,
         };
-        self.sections.number(call, u64::from(bytes))
-    }
-
-    /// The part of the work of a read or write of a pipe that comes before its mutex.
-    #[inline]
-    pub fn before_mutex(&self, write: bool, bytes: u32, work: Nanos) -> Nanos {
-        self.sections.entry(if write { Call::PipeWrite } else { Call::PipeRead }, u64::from(bytes), work)
+        self.sections.nearest(call, u64::from(bytes))
     }
 
     /// The number of a call that works on so many KiB among the measured calls.
     pub fn call(&self, call: Call, kib: u32) -> u8 {
-        self.sections.number(call, u64::from(kib) << 10)
+        self.sections.nearest(call, u64::from(kib) << 10).number
     }
 
     /// The number of the batches in which pages are freed; 0 if requests are honoured at check points instead, or anywhere.

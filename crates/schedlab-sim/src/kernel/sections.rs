@@ -44,14 +44,23 @@ pub struct Sections {
 const MEASURED_BATCH: u64 = 31;
 
 /// A size at which a call was measured.
-#[derive(Clone, Copy, Debug)]
-struct Size {
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Size {
     /// The most bytes to which it applies.
     most: u64,
     /// The number of the measured call; 0: a request is honoured anywhere in it.
-    number: u8,
+    pub number: u8,
     /// The share of the call before its first might_sleep().
     entry: u32,
+}
+
+impl Size {
+    /// The part of the call's work before its first might_sleep(), which in a read or write of a pipe is the one in
+    /// `mutex_lock`.
+    #[inline]
+    pub fn entry(&self, work: u64) -> u64 {
+        of(work, self.entry)
+    }
 }
 
 /// A measured call of some size.
@@ -93,22 +102,10 @@ impl Sections {
         self.sizes[..=Call::SocketSend as usize].iter().flatten().any(|size| size.number != 0)
     }
 
-    /// The number of a call that works on so many bytes, which is that of the nearest size measured; 0: none.
+    /// The nearest size to so many bytes at which the call was measured; without a number if it was not.
     #[inline]
-    pub fn number(&self, call: Call, bytes: u64) -> u8 {
-        self.nearest(call, bytes).map_or(0, |size| size.number)
-    }
-
-    /// The part of a call's work before its first might_sleep(), which in a read or write of a pipe is the one in
-    /// `mutex_lock`.
-    #[inline]
-    pub fn entry(&self, call: Call, bytes: u64, work: u64) -> u64 {
-        self.nearest(call, bytes).map_or(0, |size| of(work, size.entry))
-    }
-
-    #[inline]
-    fn nearest(&self, call: Call, bytes: u64) -> Option<&Size> {
-        self.sizes[call as usize].iter().find(|size| bytes <= size.most)
+    pub fn nearest(&self, call: Call, bytes: u64) -> Size {
+        self.sizes[call as usize].iter().find(|size| bytes <= size.most).copied().unwrap_or_default()
     }
 
     /// The length of a fault that allocates a page, in instructions.
@@ -245,7 +242,7 @@ mod tests {
         ];
         for (model, done, until) in cases {
             let sections = Sections::new(&table(), model);
-            let number = sections.number(Call::Fork, 0);
+            let number = sections.nearest(Call::Fork, 0).number;
             let found = sections.until_open(number, 1000 * NS, (1000 - done) * NS);
             // A share is rounded down, by less than a ns here.
             let found = found.map(|work| work.div_ceil(NS));
@@ -256,11 +253,11 @@ mod tests {
     #[test]
     fn a_call_has_the_sections_of_the_nearest_size() {
         let sections = Sections::new(&table(), PreemptModel::None);
-        let first = sections.number(Call::Fork, 64 << 10);
+        let first = sections.nearest(Call::Fork, 64 << 10).number;
         for (bytes, same) in [(1 << 20, true), (35 << 10, true), (33 << 10, false), (0, false)] {
-            assert_eq!(sections.number(Call::Fork, bytes) == first, same, "{bytes}");
+            assert_eq!(sections.nearest(Call::Fork, bytes).number == first, same, "{bytes}");
         }
-        assert_eq!(sections.number(Call::Exec, 0), 0);
+        assert_eq!(sections.nearest(Call::Exec, 0).number, 0);
     }
 
     #[test]
@@ -273,7 +270,7 @@ mod tests {
             (PreemptModel::Rt, 0),
         ] {
             let sections = Sections::new(&table(), model);
-            let number = sections.number(Call::Fork, 0);
+            let number = sections.nearest(Call::Fork, 0).number;
             assert_eq!(sections.longest_closed(number, 1000 * NS).0.div_ceil(NS), longest, "{model:?}");
         }
     }
@@ -281,7 +278,7 @@ mod tests {
     #[test]
     fn a_call_that_honours_requests_everywhere_has_no_number() {
         for (model, any) in [(PreemptModel::Rt, false), (PreemptModel::Full, true), (PreemptModel::None, true)] {
-            assert_eq!(Sections::new(&table(), model).number(Call::Fork, 0) != 0, any, "{model:?}");
+            assert_eq!(Sections::new(&table(), model).nearest(Call::Fork, 0).number != 0, any, "{model:?}");
         }
     }
 }

@@ -195,7 +195,7 @@ fn begin_own_io<S: Sink>(x: &mut Running<S>, object: u32, bytes: u32, write: boo
     if !x.kernel.points.has_transfers() {
         return position.work(segment, Mode::Kernel, amount);
     }
-    let call = x.kernel.points.transfer(channel.is_socket(), write, bytes);
+    let call = x.kernel.points.transfer(channel.is_socket(), write, bytes).number;
     let takes = position.call(segment, call, amount);
     kernel::call_begins(x.run, x.machine, x.kernel, x.cpu);
     takes
@@ -226,7 +226,7 @@ fn begin_io_in_extension<S: Sink>(x: &mut Running<S>, object: u32, bytes: u32, w
     let position = &mut x.programs.positions[x.task.index()];
     let channel = &x.programs.objects[object as usize];
     let amount = begin_io(&x.machine.costs, dice, channel, position, bytes, write);
-    let call = x.kernel.points.transfer(channel.is_socket(), write, bytes);
+    let call = x.kernel.points.transfer(channel.is_socket(), write, bytes).number;
     position.call(&mut x.machine.cpus[x.cpu.index()].segment, call, amount)
 }
 

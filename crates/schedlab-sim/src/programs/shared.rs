@@ -33,7 +33,8 @@ pub fn begin_shared_io<S: Sink>(x: &mut Running<S>, object: u32, bytes: u32, wri
     position.resumed = false;
     position.io_left = bytes;
     // The first half of the system call's cost is the way in; what a read or write does before it takes the mutex follows.
-    let before = if socket { 0 } else { x.kernel.points.before_mutex(write, bytes, call) };
+    let size = x.kernel.points.transfer(socket, write, bytes);
+    let before = if socket { 0 } else { size.entry(call) };
     let at = x.arrival().after(x.machine.wall_of(x.cpu, syscall / 2 + before));
     let under_lock = if socket { 0 } else { call - before };
     let stall = touch_channel(x, object, write, at, under_lock);
@@ -42,8 +43,7 @@ pub fn begin_shared_io<S: Sink>(x: &mut Running<S>, object: u32, bytes: u32, wri
     }
     let amount = syscall + call + x.machine.stall(x.cpu, stall);
     let position = &mut x.programs.positions[x.task.index()];
-    let call = x.kernel.points.transfer(socket, write, bytes);
-    let takes = position.call(&mut x.machine.cpus[x.cpu.index()].segment, call, amount);
+    let takes = position.call(&mut x.machine.cpus[x.cpu.index()].segment, size.number, amount);
     call_begins(x.run, x.machine, x.kernel, x.cpu);
     takes
 }
