@@ -6,8 +6,6 @@
 //! chosen. The tick continues if it is shorter than a tick or the state polls; it wakes the CPU, and the governor chooses again.
 //! Left out: `nr_iowait` (up to 6.12), no task here waits for a disk; states switched off in sysfs.
 
-use std::ops::Range;
-
 use schedlab_model::{Nanos, USEC};
 use schedlab_policy::MenuRules;
 
@@ -32,54 +30,71 @@ pub struct Menu {
     intervals: Intervals,
 }
 
-/// Lengths of idle periods, us.
+/// Lengths of the last idle periods, us.
 #[derive(Clone, Debug)]
 struct Intervals {
     values: [u32; INTERVALS],
     /// The place of the oldest.
     oldest: usize,
-    /// The sums of all of them.
+    /// The same lengths, the shortest first.
+    sorted: [u32; INTERVALS],
+    /// The sums of those that are not [`NONE`].
     sums: Sums,
 }
 
-/// The sums of intervals, of which [`NONE`] is none.
+/// How many intervals, their sum and that of their squares, which wraps.
 #[derive(Clone, Copy, Default, Debug)]
 struct Sums {
     count: u64,
     sum: u64,
-    /// Of their squares; it wraps.
     squares: u64,
 }
 
 impl Sums {
-    fn of(values: impl Iterator<Item = u64>) -> Sums {
-        values.filter(|value| *value < NONE).fold(Sums::default(), |sums, value| Sums {
-            count: sums.count + 1,
-            sum: sums.sum + value,
-            squares: sums.squares.wrapping_add(value * value),
-        })
+    fn add(&mut self, value: u32) {
+        let value = u64::from(value);
+        self.count += 1;
+        self.sum += value;
+        self.squares = self.squares.wrapping_add(value * value);
+    }
+
+    /// Removes so many of this length.
+    fn remove(&mut self, value: u32, count: usize) {
+        let (value, count) = (u64::from(value), count as u64);
+        self.count -= count;
+        self.sum -= value * count;
+        self.squares = self.squares.wrapping_sub((value * value).wrapping_mul(count));
     }
 }
 
 impl Intervals {
     fn new(values: [u32; INTERVALS]) -> Self {
-        Intervals { values, oldest: 0, sums: Sums::of(values.into_iter().map(u64::from)) }
+        let (mut sorted, mut sums) = (values, Sums::default());
+        sorted.sort_unstable();
+        values.into_iter().filter(|value| *value != u32::MAX).for_each(|value| sums.add(value));
+        Intervals { values, oldest: 0, sorted, sums }
     }
 
     /// A new one takes the place of the oldest.
     fn push(&mut self, value: u32) {
-        let place = &mut self.values[self.oldest % INTERVALS];
-        let [new, old] = [value, std::mem::replace(place, value)].map(|value| Sums::of([u64::from(value)].into_iter()));
+        let oldest = std::mem::replace(&mut self.values[self.oldest % INTERVALS], value);
         self.oldest = (self.oldest + 1) % INTERVALS;
-        let sums = &mut self.sums;
-        sums.count = sums.count + new.count - old.count;
-        sums.sum = sums.sum + new.sum - old.sum;
-        sums.squares = sums.squares.wrapping_add(new.squares).wrapping_sub(old.squares);
-    }
-
-    /// Those of a range.
-    fn within(&self, range: Range<u64>) -> impl Iterator<Item = u64> + '_ {
-        self.values.iter().map(|value| u64::from(*value)).filter(move |value| range.contains(value))
+        if oldest != u32::MAX {
+            self.sums.remove(oldest, 1);
+        }
+        if value != u32::MAX {
+            self.sums.add(value);
+        }
+        let mut place = self.sorted.iter().position(|sorted| *sorted == oldest).unwrap_or(0);
+        while place > 0 && self.sorted[place - 1] > value {
+            self.sorted[place] = self.sorted[place - 1];
+            place -= 1;
+        }
+        while place + 1 < INTERVALS && self.sorted[place + 1] < value {
+            self.sorted[place] = self.sorted[place + 1];
+            place += 1;
+        }
+        self.sorted[place] = value;
     }
 }
 
@@ -179,38 +194,34 @@ impl Menu {
     /// The length on which most of the last intervals agree, us; [`NONE`] if they do not. `predicted`: up to 6.5 the
     /// prediction by the timer, which intervals that are all longer do not change.
     fn get_typical_interval(&self, predicted: Option<u64>) -> u64 {
-        let (mut range, mut sums) = (0..NONE, self.intervals.sums);
-        loop {
-            let Sums { count, sum, squares } = sums;
-            let useless = match predicted {
-                None => sum == 0,
-                Some(predicted) => self.intervals.within(range.clone()).all(|value| value >= predicted),
-            };
-            if useless {
-                return NONE;
+        let mut sums = self.intervals.sums;
+        let mut left = &self.intervals.sorted[..(sums.count as usize).min(INTERVALS)];
+        while let (Some(&min), Some(&max)) = (left.first(), left.last()) {
+            if predicted.map_or(max == 0, |predicted| u64::from(min) >= predicted) {
+                break;
             }
-            let average = sum / count;
+            let Sums { count, sum, squares } = sums;
+            let average = sum / count.max(1);
             // sum of (v - a)^2 = sum of v^2 - a * (2 * sum of v - n * a); a difference is exact even where the terms wrap.
-            let variance = squares.wrapping_sub(average.wrapping_mul(2 * sum - count * average)) / count;
+            let variance = squares.wrapping_sub(average.wrapping_mul(2 * sum - count * average)) / count.max(1);
             let most = count * 4 >= INTERVALS as u64 * 3;
             let agrees = variance.checked_mul(36).is_some_and(|variance| average * average > variance);
             if (agrees && most) || variance <= 400 {
                 return average;
             }
             if count * 4 <= INTERVALS as u64 * 3 {
-                return NONE;
+                break;
             }
-            let (min, max) = self
-                .intervals
-                .within(range.clone())
-                .fold((NONE, 0), |(min, max), value| (value.min(min), value.max(max)));
-            if self.rules.both_ends && average - min > max - average {
-                range.start = min + 1;
+            let lower = self.rules.both_ends && average - u64::from(min) > u64::from(max) - average;
+            let rest = if lower {
+                &left[left.partition_point(|value| *value == min)..]
             } else {
-                range.end = max;
-            }
-            sums = Sums::of(self.intervals.within(range.clone()));
+                &left[..left.partition_point(|value| *value < max)]
+            };
+            sums.remove(if lower { min } else { max }, left.len() - rest.len());
+            left = rest;
         }
+        NONE
     }
 
     /// `menu_update`: updates the factor of the bucket in which the last stay began, and the intervals.
@@ -319,6 +330,20 @@ mod tests {
                 let menu = Menu { intervals: Intervals::new(intervals), ..of(row) };
                 assert_eq!(menu.get_typical_interval(None), want, "{row} {intervals:?}");
             }
+        }
+    }
+
+    #[test]
+    fn sums_and_order_are_kept_as_intervals_come() {
+        let mut intervals = Intervals::new([7; INTERVALS]);
+        for value in [3, 9, 9, u32::MAX, 1, 0, 40_000, 9, 3, u32::MAX, u32::MAX, 5, 2, 3, 8, 8, 8, 0, 1, 6] {
+            intervals.push(value);
+            let anew = Intervals::new(intervals.values);
+            let of = |intervals: &Intervals| {
+                let Sums { count, sum, squares } = intervals.sums;
+                (intervals.sorted, count, sum, squares)
+            };
+            assert_eq!(of(&intervals), of(&anew), "after {value}");
         }
     }
 

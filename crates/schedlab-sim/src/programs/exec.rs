@@ -233,7 +233,7 @@ fn begin_io_in_extension<S: Sink>(x: &mut Running<S>, object: u32, bytes: u32, w
 #[inline(never)]
 fn begin_other<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
     x.position().resumed = false;
-    if rarely(x.kernel.mmap.is_some()) && !take_mmap_lock(x, op) {
+    if !take_mmap_lock(x, op) {
         return true;
     }
     let next = begin(x, op);

@@ -24,11 +24,13 @@ use crate::run::Source;
 const SPIN_STEP: Nanos = 10_000;
 
 /// The operation begins. False: the thread waits for the lock, and begins it again when it has been woken.
-#[inline(never)]
+#[inline(always)]
 pub fn take_mmap_lock<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
-    if !matches!(op, Op::Memory { .. } | Op::Fork { .. }) {
-        return true;
-    }
+    x.kernel.mmap.is_none() || !matches!(op, Op::Memory { .. } | Op::Fork { .. }) || take(x, op)
+}
+
+#[inline(never)]
+fn take<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
     let (task, fresh) = (x.task, x.position().fresh_mapping);
     let waited = x.position().mmap_wait;
     let process = x.task().process;
