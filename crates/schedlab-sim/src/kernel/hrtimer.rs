@@ -1,6 +1,7 @@
 //! High-resolution timers of sleeping tasks.
 
 use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 use schedlab_trace::Sink;
@@ -66,11 +67,8 @@ pub fn cancel_timer<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &m
 /// `__hrtimer_run_queues`: in order of their latest time, every timer whose earliest time has come. Whether the wheel's were among them.
 pub fn __hrtimer_run_queues<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) -> bool {
     let mut wheel = false;
-    while let Some(Reverse(timer)) = kernel.cpus[cpu.index()].hrtimers.peek().copied() {
-        if timer.soft > run.now {
-            break;
-        }
-        kernel.cpus[cpu.index()].hrtimers.pop();
+    let now = run.now;
+    while let Some(timer) = pop_if(&mut kernel.cpus[cpu.index()].hrtimers, |timer| timer.soft <= now) {
         wheel |= kernel.tasks[timer.task.index()].timers == Timers::Wheel;
         wake_from_interrupt(run, machine, kernel, timer.task, cpu);
     }
@@ -78,14 +76,17 @@ pub fn __hrtimer_run_queues<S: Sink>(run: &mut Run<S>, machine: &mut Machine, ke
     wheel
 }
 
+/// Takes the first timer of a queue if it is due.
+#[inline]
+fn pop_if(queue: &mut BinaryHeap<Reverse<HrTimer>>, is_due: impl FnOnce(&HrTimer) -> bool) -> Option<HrTimer> {
+    is_due(&queue.peek()?.0).then(|| queue.pop())?.map(|first| first.0)
+}
+
 /// Runs the deferrable timers that are due, after the tick (`run_timer_softirq`).
 #[inline]
 pub fn run_deferrable_timers<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
-    while let Some(Reverse(timer)) = kernel.cpus[cpu.index()].deferrable.peek().copied() {
-        if timer.hard > run.now {
-            break;
-        }
-        kernel.cpus[cpu.index()].deferrable.pop();
+    let now = run.now;
+    while let Some(timer) = pop_if(&mut kernel.cpus[cpu.index()].deferrable, |timer| timer.hard <= now) {
         wake_from_interrupt(run, machine, kernel, timer.task, cpu);
     }
 }
