@@ -42,7 +42,7 @@ pub fn on_bandwidth<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &m
 /// reschedule (6.18 and later).
 #[inline]
 pub fn resume_user_mode_work<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
-    if rarely(kernel.bandwidth || kernel.numa || kernel.sched.fair.has_sched_cache()) {
+    if rarely(kernel.task_work) {
         task_work_run(run, machine, kernel, cpu);
     }
 }

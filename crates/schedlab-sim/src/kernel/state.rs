@@ -58,6 +58,8 @@ pub struct Kernel {
     pub bandwidth: bool,
     /// Some tasks have memory whose node matters, and there are several nodes.
     pub numa: bool,
+    /// Its tasks may have work of the scheduler to do when they return to user mode (`task_work_run`).
+    pub task_work: bool,
     /// CPUs that execute with interrupts disabled.
     pub irqs_off: u32,
     pub tick_nsec: Nanos,
@@ -96,14 +98,23 @@ pub struct Kernel {
     pub run_times: Vec<RunTime>,
 }
 
+/// The scheduler of a run at time 0.
+fn scheduler(spec: &RunSpec, seed: u64) -> Sched {
+    let mut sched = Sched::new(spec.kernel.clone(), Arc::clone(&spec.machine.topology));
+    sched.set_seed(if spec.noise { seed } else { 0 });
+    sched.set_ties(Ties::new(spec.ties, seed));
+    sched.fair.set_ties(Ties::new(spec.ties, seed));
+    let costs = &spec.machine.costs;
+    sched.set_balance_cost(costs.balance_pass.typical(), costs.balance_cpu.typical());
+    sched.set_scan_cost(costs.scan_cpu.each_ref().map(Dist::typical));
+    sched
+}
+
 impl Kernel {
     /// The kernel of a run at time 0, without tasks.
     pub fn new(id: KernelId, spec: &RunSpec, seed: u64) -> Self {
         let nr_cpus = spec.machine.topology.nr_cpus();
-        let mut sched = Sched::new(spec.kernel.clone(), Arc::clone(&spec.machine.topology));
-        sched.set_seed(if spec.noise { seed } else { 0 });
-        sched.set_ties(Ties::new(spec.ties, seed));
-        sched.fair.set_ties(Ties::new(spec.ties, seed));
+        let mut sched = scheduler(spec, seed);
         let cgroups = Cgroups::new(&mut sched.fair, spec);
         let cpusets = Cpusets::new(spec, &cgroups);
         let physics = &spec.machine.physics;
@@ -112,11 +123,10 @@ impl Kernel {
             sched.fair.group_loads().record();
             group_lines = GroupLines::of_all(sched.fair.nr_groups(), nr_cpus);
         }
-        let costs = &spec.machine.costs;
-        sched.set_balance_cost(costs.balance_pass.typical(), costs.balance_cpu.typical());
-        sched.set_scan_cost(costs.scan_cpu.each_ref().map(Dist::typical));
         let numa = spec.workloads.iter().any(|workload| workload.tasks.iter().any(|task| task.memory.is_some()))
             && sched.init_numa(&spec.kernel);
+        let bandwidth = spec.cgroups.iter().any(|cgroup| cgroup.bandwidth.is_some());
+        let task_work = bandwidth || numa || sched.fair.has_sched_cache();
         let tick_nsec = spec.kernel.tick_nsec();
         let tick_phase = |cpu| if spec.noise { stream(seed, &format!("tick/{cpu}")).below(tick_nsec) } else { 0 };
         Kernel {
@@ -132,8 +142,9 @@ impl Kernel {
             mmap: MmapLocks::new(physics.mmap_lock, spec.kernel.version.mmap_lock()),
             sugov: vec![Sugov::default(); if physics.schedutil && physics.frequency { nr_cpus } else { 0 }],
             checks: Checks::new(nr_cpus),
-            bandwidth: spec.cgroups.iter().any(|cgroup| cgroup.bandwidth.is_some()),
+            bandwidth,
             numa,
+            task_work,
             irqs_off: 0,
             tick_nsec,
             points: Points::of(spec.kernel.preempt, &spec.machine.sections),
