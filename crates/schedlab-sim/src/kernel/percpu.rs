@@ -131,11 +131,11 @@ pub struct PerCpu {
 }
 
 impl PerCpu {
-    /// Whether the current task goes on to the end of its segment: nothing requests a reschedule, and it is not on its way into
+    /// Whether the current task goes on to the end of its segment: nothing requests a reschedule, and it is not inside
     /// `__schedule`.
     #[inline(always)]
     pub fn goes_on(&self) -> bool {
-        !(self.need_resched | self.resched_seen | self.marked | self.in_newidle | self.leaving_for.is_some())
+        !(self.need_resched | self.resched_seen | self.marked | self.in_newidle)
     }
 
     /// An idle CPU at time 0.

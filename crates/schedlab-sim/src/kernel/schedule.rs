@@ -104,8 +104,8 @@ pub fn begin_block<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mu
     if why == Leaving::Sleeps {
         c.segment.mode = Mode::Kernel;
         c.segment.call = 0;
-        c.segment.work_left = 0;
     }
+    c.segment.work_left = 0;
     if !machine.costs.schedule.is_nothing() && k.schedule_paid.is_none() {
         let cost = machine.costs.schedule.draw(&mut c.dice);
         k.schedule_paid = Some(cost);

@@ -27,21 +27,25 @@ pub fn settle<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Ker
 /// When the segment of the running task ends, pending overhead included; `None` if no time alone ends it.
 #[inline(always)]
 pub fn segment_end<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) -> Option<Nanos> {
-    plain_end(run.now, machine, kernel, cpu).or_else(|| special_end(run, machine, kernel, cpu))
+    match plain_end(run.now, machine, kernel, cpu) {
+        Some((end, _)) => Some(end),
+        None => special_end(run, machine, kernel, cpu),
+    }
 }
 
-/// The same of a segment that ends when its work is done, which nearly all do; `None` of any other.
+/// The same of a segment that ends when its work is done, which nearly all do, and whether the task then gets into `__schedule`;
+/// `None` of any other.
 #[inline(always)]
-pub fn plain_end(now: Nanos, machine: &mut Machine, kernel: &Kernel, cpu: CpuId) -> Option<Nanos> {
+pub fn plain_end(now: Nanos, machine: &mut Machine, kernel: &Kernel, cpu: CpuId) -> Option<(Nanos, bool)> {
     let (c, k) = (&mut machine.cpus[cpu.index()], &kernel.cpus[cpu.index()]);
     if c.activity != Activity::Busy || !c.segment.mode.is_plain() || !k.goes_on() {
         return None;
     }
     c.take_pending();
-    Some(now + c.wall_with(c.segment.cost_left, c.segment.work_left)?)
+    Some((now + c.wall_with(c.segment.cost_left, c.segment.work_left)?, k.leaving_for.is_some()))
 }
 
-/// The same of any CPU, also of one whose task polls or waits, is about to leave it, or has been requested to reschedule.
+/// The same of any CPU, also of one whose task polls or waits, or has been requested to reschedule.
 #[inline(never)]
 pub fn special_end<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) -> Option<Nanos> {
     let (c, k) = (&mut machine.cpus[cpu.index()], &mut kernel.cpus[cpu.index()]);

@@ -38,7 +38,7 @@ pub fn on_segment<S: Sink>(
     let (c, k) = (&mut machine.cpus[cpu.index()], &kernel.cpus[cpu.index()]);
     c.progress(run.now);
     let Some(task) = k.curr else { return };
-    let plain = c.segment.mode.is_plain() && k.goes_on() && !rarely(kernel.bandwidth);
+    let plain = c.segment.mode.is_plain() && k.goes_on() && k.leaving_for.is_none() && !rarely(kernel.bandwidth);
     let mut over =
         if plain { Some(c.segment.is_done(run.now)) } else { is_over(run, machine, kernel, programs, cpu, task) };
     while let Some(ended) = over {
@@ -46,18 +46,25 @@ pub fn on_segment<S: Sink>(
             advance(&mut Running { run, machine, kernel, programs, cpu, task });
         }
         let plain = kernel::plain_end(run.now, machine, kernel, cpu);
-        let Some(end) = plain.or_else(|| kernel::special_end(run, machine, kernel, cpu)) else { return };
+        let end = plain.map_or_else(|| kernel::special_end(run, machine, kernel, cpu), |(end, _)| Some(end));
+        let Some(end) = end else { return };
         if !run.is_next(end) {
             return run.set_event(kernel.id, Source::Segment, cpu, end);
         }
         run.handled += 1;
         run.now = end;
-        over = if plain.is_some() && !rarely(kernel.bandwidth) {
-            machine.cpus[cpu.index()].end_segment(end);
-            Some(true)
-        } else {
-            machine.cpus[cpu.index()].progress(end);
-            is_over(run, machine, kernel, programs, cpu, task)
+        over = match plain {
+            Some((_, leaves)) if !rarely(kernel.bandwidth) => {
+                machine.cpus[cpu.index()].end_segment(end);
+                if leaves {
+                    return kernel::mark(run, kernel, cpu);
+                }
+                Some(true)
+            }
+            _ => {
+                machine.cpus[cpu.index()].progress(end);
+                is_over(run, machine, kernel, programs, cpu, task)
+            }
         };
     }
 }
