@@ -129,7 +129,8 @@ fn advance<S: Sink>(x: &mut Running<S>) {
 #[inline(always)]
 fn take_effect<S: Sink>(x: &mut Running<S>) -> bool {
     let position = &mut x.programs.positions[x.task.index()];
-    match x.programs.code.get(position.pc as usize).unwrap_or(&Op::Exit) {
+    let Some(op) = x.programs.code.get(position.pc as usize) else { return other_effect(&mut x.reborrow(), Op::Exit) };
+    match op {
         Op::Run(_) => {
             x.machine.cpus[x.cpu.index()].segment.mode = Mode::User;
             position.advance()
@@ -151,7 +152,9 @@ fn fetch<S: Sink>(x: &mut Running<S>) -> bool {
     let shares = x.machine.shares();
     let segment = &mut x.machine.cpus[x.cpu.index()].segment;
     loop {
-        let op = x.programs.code.get(position.pc as usize).unwrap_or(&Op::Exit);
+        let Some(op) = x.programs.code.get(position.pc as usize) else {
+            return begin_other(&mut x.reborrow(), Op::Exit);
+        };
         match op {
             Op::Read { object, bytes } | Op::Write { object, bytes } if has_extension(x.kernel, x.cpu) => {
                 let (object, bytes, write) = (*object, *bytes, matches!(op, Op::Write { .. }));
