@@ -13,13 +13,13 @@ use super::tree::Slices;
 use crate::group_id::GroupId;
 use crate::pelt::clock::PeltClock;
 use crate::{KernelConfig, TaskAttr};
-use schedlab_model::{rarely, CpuId, TaskId};
+use schedlab_model::{rarely, CpuId, Table, TaskId};
 
 /// Every entity, queue and group of the class.
 #[derive(Clone, Debug)]
 pub(super) struct Arena {
     pub entities: Entities,
-    pub rqs: Vec<CfsRq>,
+    pub rqs: Table<CfsRq>,
     pub groups: Vec<TaskGroup>,
     /// Accesses to the sums of the groups.
     pub group_loads: GroupLoadLog,

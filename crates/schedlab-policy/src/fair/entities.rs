@@ -8,7 +8,7 @@ use std::ops::{Index, IndexMut};
 
 use super::entity::{Entity, EntityId};
 use super::tree::Node;
-use schedlab_model::TaskId;
+use schedlab_model::{Table, TaskId};
 
 /// Smallest reserve for tasks in front of the group entities.
 const RESERVE: usize = 64;
@@ -16,9 +16,9 @@ const RESERVE: usize = 64;
 /// Every entity of the class.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Entities {
-    list: Vec<Entity>,
-    pub nodes: Vec<Node>,
-    pub neighbours: Vec<Neighbours>,
+    list: Table<Entity>,
+    pub nodes: Table<Node>,
+    pub neighbours: Table<Neighbours>,
     nr_tasks: usize,
     /// Ids of released tasks, for later tasks.
     released: Vec<TaskId>,

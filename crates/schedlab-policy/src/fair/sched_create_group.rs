@@ -40,7 +40,7 @@ impl Arena {
         self.entities.begin_groups(&Entity::blank(CpuId(0), config));
         let slices = Slices::read_by(&config.rules, true);
         if slices != Slices::None {
-            for q in &mut self.rqs {
+            for q in self.rqs.iter_mut() {
                 q.tree.keep_slices(&mut self.entities.nodes, slices);
             }
         }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use schedlab_model::{rarely, stream, CpuId, CpuMask, Nanos, Stream, TaskId, Ties, Topology};
+use schedlab_model::{rarely, stream, CpuId, CpuMask, Nanos, Stream, Table, TaskId, Ties, Topology};
 
 use super::log::Log;
 use super::rq::{Jiffies, Rq, UPTIME};
@@ -37,8 +37,8 @@ pub struct Core {
     pub(super) possible: Arc<Topology>,
     pub(crate) rules: PlacementRules,
     pub(crate) features: FeatureSet,
-    pub(crate) rqs: Vec<Rq>,
-    pub(crate) tasks: Vec<Task>,
+    pub(crate) rqs: Table<Rq>,
+    pub(crate) tasks: Table<Task>,
     pub(crate) idle: IdleMap,
     pub(crate) domains: Domains,
     pub(crate) nohz: Nohz,
@@ -90,8 +90,8 @@ impl Core {
         let mut core = Core {
             rules,
             features: config.features,
-            rqs: vec![Rq::new(config.knobs.migration_cost); nr_cpus],
-            tasks: Vec::new(),
+            rqs: vec![Rq::new(config.knobs.migration_cost); nr_cpus].into(),
+            tasks: Table::default(),
             idle: IdleMap::new(&topology),
             domains: Domains::new(&topology, rules.imbalance_pct),
             nohz: Nohz::new(topology.all()),

@@ -1,7 +1,7 @@
 //! Time conservation: busy + idle + cost + stolen = wall, per CPU, against a separate record of the
 //! times at which a task was on the CPU.
 
-use schedlab_model::{CpuId, Nanos};
+use schedlab_model::{CpuId, Nanos, Table};
 
 use super::Finding;
 use crate::machine::CpuTime;
@@ -9,7 +9,7 @@ use crate::machine::CpuTime;
 /// The checker's record of every CPU.
 #[derive(Clone, Debug)]
 pub struct Accounts {
-    cpus: Vec<Occupancy>,
+    cpus: Table<Occupancy>,
     pub looks: u64,
 }
 
@@ -24,7 +24,7 @@ struct Occupancy {
 
 impl Accounts {
     pub fn new(nr_cpus: usize) -> Self {
-        Accounts { cpus: vec![Occupancy::default(); nr_cpus], looks: 0 }
+        Accounts { cpus: vec![Occupancy::default(); nr_cpus].into(), looks: 0 }
     }
 
     /// The CPU switches; `occupied` = a task ran on it until now.

@@ -1,6 +1,6 @@
 //! The fair class: incremental sums equal sums recomputed, and lag stays within its bound.
 
-use schedlab_model::{CpuId, Nanos};
+use schedlab_model::{CpuId, Nanos, Table};
 use schedlab_policy::fair::GroupId;
 use schedlab_policy::{Algorithm, Sched};
 
@@ -9,7 +9,7 @@ use super::Finding;
 /// The checker's record per CPU.
 #[derive(Clone, Debug)]
 pub struct FairSums {
-    cpus: Vec<Pace>,
+    cpus: Table<Pace>,
     /// Largest slice seen.
     slice_max: Nanos,
     /// Longest time between two picks on any CPU: a task keeps its lag when it changes CPU, so the slowest CPU bounds all.
@@ -38,7 +38,7 @@ fn wrong_entity(sched: &Sched, group: GroupId, cpu: CpuId) -> Option<String> {
 
 impl FairSums {
     pub fn new(nr_cpus: usize) -> Self {
-        FairSums { cpus: vec![Pace::default(); nr_cpus], slice_max: 0, longest: 0, looks: 0, lags: 0 }
+        FairSums { cpus: vec![Pace::default(); nr_cpus].into(), slice_max: 0, longest: 0, looks: 0, lags: 0 }
     }
 
     #[inline]

@@ -1,6 +1,6 @@
 //! One task per CPU, legal state transitions, every wakeup ends in a run.
 
-use schedlab_model::{CpuId, Nanos, TaskId};
+use schedlab_model::{CpuId, Nanos, Table, TaskId};
 
 use super::Finding;
 
@@ -28,7 +28,7 @@ enum State {
 /// The checker's record of every task.
 #[derive(Clone, Default, Debug)]
 pub struct Lives {
-    tasks: Vec<State>,
+    tasks: Table<State>,
     /// Woken while still leaving their CPU.
     early: Vec<TaskId>,
     pub switches: u64,
@@ -38,7 +38,8 @@ pub struct Lives {
 impl Lives {
     /// A task was created, in a new place or in that of a dead task.
     pub fn created(&mut self, task: TaskId) -> Option<Finding> {
-        self.tasks.resize(self.tasks.len().max(task.index() + 1), State::New);
+        let length = self.tasks.len().max(task.index() + 1);
+        self.tasks.resize(length, State::New);
         let state = std::mem::replace(&mut self.tasks[task.index()], State::New);
         if matches!(state, State::New | State::Dead) {
             return None;

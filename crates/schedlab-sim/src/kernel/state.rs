@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use schedlab_model::{rarely, stream, CpuId, KernelId, Nanos, Pid, TaskId, Ties};
+use schedlab_model::{rarely, stream, CpuId, KernelId, Nanos, Pid, Table, TaskId, Ties};
 use schedlab_policy::{PreemptModel, RunTime, Sched};
 use schedlab_spec::RunSpec;
 use schedlab_workload::Dist;
@@ -37,8 +37,8 @@ pub struct Kernel {
     pub id: KernelId,
     /// Scheduling classes and runqueues.
     pub sched: Sched,
-    pub cpus: Vec<PerCpu>,
-    pub tasks: Vec<Task>,
+    pub cpus: Table<PerCpu>,
+    pub tasks: Table<Task>,
     pub cgroups: Cgroups,
     /// The CPUs that control groups leave their tasks, if any states them.
     pub cpusets: Option<Box<Cpusets>>,
@@ -133,7 +133,7 @@ impl Kernel {
             id,
             sched,
             cpus: (0..nr_cpus).map(|cpu| PerCpu::new(tick_phase(cpu))).collect(),
-            tasks: Vec::new(),
+            tasks: Table::default(),
             cgroups,
             cpusets,
             hotplug: Hotplug::new(&spec.hotplug),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use schedlab_model::{stream, CpuId, Nanos};
+use schedlab_model::{stream, CpuId, Nanos, Table};
 use schedlab_spec::{IdleState, Machine as Preset, RunSpec};
 
 use super::cost::{CostTable, CostTables, Dice};
@@ -25,15 +25,15 @@ pub(super) struct Core {
 /// The hardware under one kernel.
 #[derive(Debug)]
 pub struct Machine {
-    pub cpus: Vec<Cpu>,
+    pub cpus: Table<Cpu>,
     pub costs: CostTables,
     /// CPUs at rate 0.
     pub stopped: u32,
     /// The exits of a guest; `None` on hardware.
     pub exits: Option<Box<Exits>>,
-    pub(super) cores: Vec<Core>,
+    pub(super) cores: Table<Core>,
     /// Index into `cores`, by CPU.
-    pub(super) core_of: Vec<u32>,
+    pub(super) core_of: Table<u32>,
     /// Latency of leaving each idle state.
     pub(super) idle_exits: Vec<CostTable>,
     /// How many of the idle states, shallowest first, the workloads allow (PM QoS).
@@ -306,10 +306,10 @@ impl Machine {
     }
 }
 
-fn cores(preset: &Preset) -> (Vec<Core>, Vec<u32>) {
+fn cores(preset: &Preset) -> (Table<Core>, Table<u32>) {
     let topology = &preset.topology;
-    let mut cores: Vec<Core> = Vec::new();
-    let mut core_of = vec![0; topology.nr_cpus()];
+    let mut cores: Table<Core> = Table::default();
+    let mut core_of = Table::from(vec![0; topology.nr_cpus()]);
     for first in topology.all().iter().filter(|cpu| topology.smt(*cpu).lowest() == Some(*cpu)) {
         let threads: Box<[CpuId]> = topology.smt(first).iter().collect();
         threads.iter().for_each(|cpu| core_of[cpu.index()] = cores.len() as u32);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use schedlab_model::{stream, Nanos, Pid, Stream, TaskId, Ties};
+use schedlab_model::{stream, Nanos, Pid, Stream, Table, TaskId, Ties};
 use schedlab_spec::RunSpec;
 use schedlab_workload::{identity, Label, Op, Program, Workload};
 
@@ -39,11 +39,11 @@ pub struct Programs {
     pub entries: Vec<Label>,
     /// By workload.
     pub bases: Vec<Bases>,
-    pub objects: Vec<Object>,
+    pub objects: Table<Object>,
     /// The lines and locks of the objects; empty where they cost nothing.
-    pub shared: Vec<Shared>,
+    pub shared: Table<Shared>,
     /// By task.
-    pub positions: Vec<Position>,
+    pub positions: Table<Position>,
     /// Tasks that will start, the next one last.
     pub starts: Vec<PlannedStart>,
     /// Draws the CPUs on which they start.
@@ -72,9 +72,9 @@ impl Programs {
             code: Vec::new(),
             entries: Vec::new(),
             bases: Vec::new(),
-            objects: Vec::new(),
-            shared: Vec::new(),
-            positions: Vec::new(),
+            objects: Table::default(),
+            shared: Table::default(),
+            positions: Table::default(),
             starts: Vec::new(),
             placement: stream(seed, "start/cpu"),
             unfinished: spec.workloads.iter().map(|workload| workload.ends).collect(),
@@ -92,7 +92,7 @@ impl Programs {
         }
         let physics = spec.machine.physics;
         if physics.lines || physics.locks {
-            programs.shared = vec![Shared::default(); programs.objects.len()];
+            programs.shared = vec![Shared::default(); programs.objects.len()].into();
         }
         programs
     }

@@ -13,7 +13,7 @@
 //! events may be due at once. Setting many events of one instant takes time that grows with their square if their slot is
 //! sorted. When the first event of a slot above level 0 is taken, the others of that slot move down.
 
-use schedlab_model::Nanos;
+use schedlab_model::{Nanos, Table};
 
 use super::order::{time_of, Key, NEVER};
 
@@ -62,7 +62,7 @@ pub(super) struct Wheel {
     sorted: usize,
     /// The first source of each slot's list.
     heads: Box<[u32; LEVELS * SLOTS]>,
-    places: Vec<Place>,
+    places: Table<Place>,
 }
 
 impl Wheel {
@@ -78,7 +78,7 @@ impl Wheel {
             searched: NONE,
             sorted: NONE,
             heads: Box::new([NIL; LEVELS * SLOTS]),
-            places: vec![Place { key: NEVER, next: NIL, previous: NIL, slot: ABSENT }; sources],
+            places: vec![Place { key: NEVER, next: NIL, previous: NIL, slot: ABSENT }; sources].into(),
         }
     }
 
