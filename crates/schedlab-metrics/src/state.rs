@@ -1,6 +1,6 @@
 //! The state of the reduction: counters, histograms, and the state of each task and CPU.
 
-use schedlab_model::{Nanos, MAX_CPUS};
+use schedlab_model::{Nanos, Table, MAX_CPUS};
 use schedlab_trace::{Call, Extension, Lock, Section};
 use schedlab_workload::{MetricKind, OfTasks};
 
@@ -22,7 +22,7 @@ use crate::{Histogram, Plan};
 pub struct Metrics {
     pub(crate) plan: Plan,
     pub(crate) tasks: Tasks,
-    pub(crate) cpus: Vec<Cpu>,
+    pub(crate) cpus: Table<Cpu>,
     pub(crate) idle: IdleWhileRunnable,
     pub(crate) totals: Totals,
     pub(crate) wakeup_latency: Histogram,
@@ -200,7 +200,7 @@ impl Metrics {
         };
         let mut metrics = Metrics {
             tasks: Tasks::default(),
-            cpus: Vec::new(),
+            cpus: Table::default(),
             idle: IdleWhileRunnable::new(plan.start.max(plan.warmup)),
             totals: Totals::default(),
             wakeup_latency: Histogram::default(),

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use schedlab_model::{CpuId, Nanos, Pid};
+use schedlab_model::{CpuId, Nanos, Pid, Table};
 
 use crate::pids::Pids;
 
@@ -64,7 +64,7 @@ pub struct Task {
 #[derive(Clone, Debug)]
 pub struct Tasks {
     slots: Pids,
-    tasks: Vec<Task>,
+    tasks: Table<Task>,
     names: Vec<String>,
     free: Vec<usize>,
     ended: BTreeMap<String, Ended>,
@@ -117,7 +117,7 @@ impl Default for Tasks {
     fn default() -> Self {
         Tasks {
             slots: Pids::default(),
-            tasks: vec![Task::new(0)],
+            tasks: vec![Task::new(0)].into(),
             names: vec![String::new()],
             free: Vec::new(),
             ended: BTreeMap::new(),

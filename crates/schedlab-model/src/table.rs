@@ -1,6 +1,7 @@
 //! A vector whose places are numbered by ids: of CPUs, tasks, entities.
 
 use std::ops::{Deref, DerefMut, Index, IndexMut};
+use std::slice::SliceIndex;
 
 /// A vector that is read and written at single places. An index out of range is an error of the program, as it is with a vector;
 /// here the message does not name the index and the length, so that a look-up, of which a context switch makes about 180, does not
@@ -8,12 +9,12 @@ use std::ops::{Deref, DerefMut, Index, IndexMut};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Table<T>(Vec<T>);
 
-impl<T> Index<usize> for Table<T> {
-    type Output = T;
+impl<T, I: SliceIndex<[T]>> Index<I> for Table<T> {
+    type Output = I::Output;
 
     #[inline(always)]
     #[track_caller]
-    fn index(&self, place: usize) -> &T {
+    fn index(&self, place: I) -> &I::Output {
         match self.0.get(place) {
             Some(found) => found,
             None => out_of_range(),
@@ -21,10 +22,10 @@ impl<T> Index<usize> for Table<T> {
     }
 }
 
-impl<T> IndexMut<usize> for Table<T> {
+impl<T, I: SliceIndex<[T]>> IndexMut<I> for Table<T> {
     #[inline(always)]
     #[track_caller]
-    fn index_mut(&mut self, place: usize) -> &mut T {
+    fn index_mut(&mut self, place: I) -> &mut I::Output {
         match self.0.get_mut(place) {
             Some(found) => found,
             None => out_of_range(),

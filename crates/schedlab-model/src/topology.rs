@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Capacities, CapacityError, CpuId, CpuMask, FULL_CAPACITY, MAX_CPUS};
+use crate::{Capacities, CapacityError, CpuId, CpuMask, Table, FULL_CAPACITY, MAX_CPUS};
 
 /// Where one CPU sits. Numbers are global (core 5 exists once in the machine).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,11 +73,11 @@ pub enum TopologyError {
 /// The machine's CPUs and what they share. Immutable once built.
 #[derive(Clone, Debug)]
 pub struct Topology {
-    places: Vec<CpuPlace>,
-    smt: Vec<CpuMask>,
-    cluster: Vec<CpuMask>,
-    llc: Vec<CpuMask>,
-    node: Vec<CpuMask>,
+    places: Table<CpuPlace>,
+    smt: Table<CpuMask>,
+    cluster: Table<CpuMask>,
+    llc: Table<CpuMask>,
+    node: Table<CpuMask>,
     all: CpuMask,
     /// The first CPU of a CPU's cluster, or of its last-level cache where it has no cluster (`sd_share_id`).
     share_id: Vec<CpuId>,
@@ -113,7 +113,7 @@ impl Topology {
             llc,
             node: sharing(&places, |p| p.node),
             all: CpuMask::first(places.len()),
-            places,
+            places: places.into(),
         })
     }
 
@@ -186,7 +186,7 @@ impl Topology {
                 false => CpuPlace { core: own, cluster: own, llc: own, ..*place },
             }
         };
-        let of = |masks: &[CpuMask]| -> Vec<CpuMask> {
+        let of = |masks: &[CpuMask]| -> Table<CpuMask> {
             let each = self.cpus().zip(masks);
             each.map(|(cpu, mask)| if active.has(cpu) { mask.and(&active) } else { CpuMask::from_iter([cpu]) })
                 .collect()
@@ -346,7 +346,7 @@ impl Topology {
     }
 }
 
-fn sharing(places: &[CpuPlace], unit: fn(&CpuPlace) -> u32) -> Vec<CpuMask> {
+fn sharing(places: &[CpuPlace], unit: fn(&CpuPlace) -> u32) -> Table<CpuMask> {
     let mut masks = std::collections::BTreeMap::<u32, CpuMask>::new();
     for (cpu, place) in places.iter().enumerate() {
         masks.entry(unit(place)).or_default().set(CpuId(cpu as u32));

@@ -8,7 +8,7 @@
 //! not active has none. Not modelled: overlapping NUMA domains (one NUMA level spans all nodes, within reclaim distance),
 //! isolated CPUs.
 
-use schedlab_model::{CpuId, CpuMask, Level, Nanos, Topology};
+use schedlab_model::{CpuId, CpuMask, Level, Nanos, Table, Topology};
 
 use crate::pelt::series::CAPACITY_SCALE;
 use crate::sched::rq::Jiffies;
@@ -76,10 +76,10 @@ struct Link {
 /// Every domain of the machine.
 #[derive(Clone, Debug)]
 pub(crate) struct Domains {
-    domains: Vec<Domain>,
-    links: Vec<[Link; MAX_LEVELS]>,
-    depths: Vec<u8>,
-    states: Vec<[DomainState; MAX_LEVELS]>,
+    domains: Table<Domain>,
+    links: Table<[Link; MAX_LEVELS]>,
+    depths: Table<u8>,
+    states: Table<[DomainState; MAX_LEVELS]>,
     overload: bool,
     /// The level of each CPU's smallest domain with every capacity (`sd_asym_cpucapacity`); empty if all are equal.
     asym_levels: Vec<Option<u8>>,
@@ -123,8 +123,8 @@ impl DomainState {
 impl Domains {
     /// The domains of a machine; `imbalance_pct` is that of the levels above the cache.
     pub fn new(topology: &Topology, imbalance_pct: u32) -> Self {
-        let mut domains: Vec<Domain> = Vec::new();
-        let (mut links, mut depths, mut states) = (Vec::new(), Vec::new(), Vec::new());
+        let mut domains: Table<Domain> = Table::default();
+        let (mut links, mut depths, mut states) = (Table::default(), Table::default(), Table::default());
         for cpu in topology.cpus() {
             let (mut link, mut state) = ([Link::default(); MAX_LEVELS], [DomainState::new(1); MAX_LEVELS]);
             let levels = topology.domains(cpu);

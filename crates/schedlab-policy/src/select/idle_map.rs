@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use schedlab_model::{CpuId, Topology};
+use schedlab_model::{CpuId, Table, Topology};
 
 /// Index of a last-level cache.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -59,26 +59,26 @@ struct Slot {
 }
 
 /// Idle state of every CPU.
-#[derive(Clone, Debug)]
+#[derive(Clone, Default, Debug)]
 pub(crate) struct IdleMap {
-    slots: Vec<Slot>,
-    llcs: Vec<Llc>,
-    cores: Vec<Core>,
-    idle: Vec<u64>,
-    usable: Vec<u64>,
+    slots: Table<Slot>,
+    llcs: Table<Llc>,
+    cores: Table<Core>,
+    idle: Table<u64>,
+    usable: Table<u64>,
     smt: bool,
 }
 
 impl IdleMap {
     /// Every CPU idle.
     pub fn new(topology: &Topology) -> Self {
-        let mut map = IdleMap { slots: vec![], llcs: vec![], cores: vec![], idle: vec![], usable: vec![], smt: false };
+        let mut map = IdleMap::default();
         map.add_llcs(topology);
         map.add_cores(topology);
         for cpu in topology.cpus() {
             map.set(cpu, true, true);
         }
-        for llc in &mut map.llcs {
+        for llc in map.llcs.iter_mut() {
             llc.has_idle_cores = map.smt;
         }
         map
@@ -88,7 +88,7 @@ impl IdleMap {
     /// known to be idle, and nothing is searched before the next periodic balance.
     pub fn rebuilt(topology: &Topology) -> Self {
         let mut map = IdleMap::new(topology);
-        for llc in &mut map.llcs {
+        for llc in map.llcs.iter_mut() {
             (llc.has_idle_cores, llc.nr_idle_scan) = (false, 0);
         }
         map
