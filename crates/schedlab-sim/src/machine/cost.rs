@@ -84,19 +84,22 @@ impl Dice {
 
     #[inline]
     fn roll(&mut self) -> u8 {
-        if self.next >= self.bytes.len() {
-            self.refill();
+        match self.bytes.get(self.next) {
+            Some(byte) => {
+                self.next += 1;
+                *byte
+            }
+            None => self.refill(),
         }
-        let byte = self.bytes[self.next % 8];
-        self.next += 1;
-        byte
     }
 
+    /// The first byte of the next word.
     #[cold]
     #[inline(never)]
-    fn refill(&mut self) {
+    fn refill(&mut self) -> u8 {
         self.bytes = self.stream.next_u64().to_le_bytes();
-        self.next = 0;
+        self.next = 1;
+        self.bytes[0]
     }
 }
 

@@ -62,7 +62,9 @@ pub fn exit_to_user<S: Sink>(x: &mut Running<S>, called: bool) -> bool {
         kernel::resume_user_mode_work(x.run, x.machine, x.kernel, x.cpu);
     }
     let c = &mut x.kernel.cpus[x.cpu.index()];
-    let seen = called && (c.need_resched || c.need_resched_lazy);
-    c.resched_seen |= seen;
+    let seen = called & (c.need_resched | c.need_resched_lazy);
+    if seen {
+        c.resched_seen = true;
+    }
     seen
 }
