@@ -45,13 +45,18 @@ pub fn plain_end(now: Nanos, machine: &mut Machine, kernel: &Kernel, cpu: CpuId)
     Some((now + c.wall_with(c.segment.cost_left, c.segment.work_left)?, k.leaving_for.is_some()))
 }
 
-/// The same of any CPU, also of one whose task polls or waits, or has been requested to reschedule.
-#[inline(never)]
+/// The same of any CPU, also of one that executes no segment or whose task polls or waits.
+#[inline(always)]
 pub fn special_end<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) -> Option<Nanos> {
-    let (c, k) = (&mut machine.cpus[cpu.index()], &mut kernel.cpus[cpu.index()]);
-    if k.marked || c.activity != Activity::Busy {
+    if kernel.cpus[cpu.index()].marked || machine.cpus[cpu.index()].activity != Activity::Busy {
         return None;
     }
+    end_of_busy(run, machine, kernel, cpu)
+}
+
+#[inline(never)]
+fn end_of_busy<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) -> Option<Nanos> {
+    let (c, k) = (&mut machine.cpus[cpu.index()], &mut kernel.cpus[cpu.index()]);
     c.take_pending();
     if matches!(c.segment.mode, Mode::Guest | Mode::Poll) {
         run.touch(kernel.id, cpu);
