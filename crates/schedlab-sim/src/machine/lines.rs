@@ -58,7 +58,7 @@ impl Machine {
     /// A CPU writes lines of a structure, which arrive in `steps` steps; returns the time that it waits for them, in ns.
     #[inline]
     pub fn write_lines(&mut self, cpu: CpuId, lines: &mut Lines, steps: u32) -> Nanos {
-        if !self.preset.physics.lines {
+        if !self.has_lines {
             return 0;
         }
         let distance = lines.write(cpu, |holder| self.distance(cpu, holder));
@@ -68,7 +68,7 @@ impl Machine {
     /// A CPU reads lines of a structure, which arrive in `steps` steps; returns the time that it waits for them, in ns.
     #[inline]
     pub fn read_lines(&mut self, cpu: CpuId, lines: &mut Lines, steps: u32) -> Nanos {
-        if !self.preset.physics.lines {
+        if !self.has_lines {
             return 0;
         }
         let distance = lines.read(cpu, |holder| self.distance(cpu, holder));
@@ -78,7 +78,7 @@ impl Machine {
     /// A CPU reads lines that another CPU has written once and no CPU has read since, in `steps` steps.
     #[inline]
     pub fn read_fresh_lines(&mut self, cpu: CpuId, writer: CpuId, steps: u32) -> Nanos {
-        if !self.preset.physics.lines {
+        if !self.has_lines {
             return 0;
         }
         let distance = (writer != cpu).then(|| self.distance(cpu, writer.0 as u16));
@@ -98,7 +98,7 @@ impl Machine {
     /// The typical time of a transfer between two CPUs.
     #[inline]
     pub fn line_time(&self, cpu: CpuId, other: CpuId) -> Nanos {
-        self.line_times[self.preset.topology.distance(cpu, other) as usize]
+        self.line_times[self.topology.distance(cpu, other) as usize]
     }
 
     /// Charges time that the CPU waits for something outside of it: threads of the core that are busy do not prolong it.
@@ -120,7 +120,7 @@ impl Machine {
     }
 
     fn distance(&self, cpu: CpuId, holder: u16) -> usize {
-        self.preset.topology.distance(cpu, CpuId(u32::from(holder))) as usize
+        self.topology.distance(cpu, CpuId(u32::from(holder))) as usize
     }
 
     /// Lines of a step arrive together, in the time of one transfer.

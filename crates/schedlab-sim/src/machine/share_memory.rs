@@ -13,7 +13,7 @@ impl Machine {
 
     /// The CPU begins to wait for the memory of the node of CPU `home`. Returns whether the shares have to be computed anew.
     pub fn begin_stream(&mut self, cpu: CpuId, home: CpuId) -> bool {
-        let home = self.preset.topology.node(home).lowest().unwrap_or(home);
+        let home = self.topology.node(home).lowest().unwrap_or(home);
         let Some(memory) = &mut self.memory else { return false };
         memory.waiting.push(Waiting { cpu, home });
         true
@@ -39,9 +39,8 @@ impl Machine {
         let mut rates: Vec<(CpuId, u32)> = Vec::with_capacity(memory.waiting.len());
         for home in homes {
             let of_node = memory.waiting.iter().filter(|waiting| waiting.home == home);
-            let (near, far): (Vec<CpuId>, Vec<CpuId>) = of_node
-                .map(|waiting| waiting.cpu)
-                .partition(|cpu| self.preset.topology.node(*cpu).lowest() == Some(home));
+            let (near, far): (Vec<CpuId>, Vec<CpuId>) =
+                of_node.map(|waiting| waiting.cpu).partition(|cpu| self.topology.node(*cpu).lowest() == Some(home));
             let wants = |cpu: &CpuId| self.wants_of_memory(*cpu);
             let link = max_min_share(memory.remote, far.iter().map(wants).collect());
             let both = near.iter().map(wants).chain(far.iter().map(|cpu| wants(cpu).min(link))).collect();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use schedlab_model::{stream, CpuId, Nanos, Table};
+use schedlab_model::{stream, CpuId, Nanos, Table, Topology};
 use schedlab_spec::{IdleState, Machine as Preset, RunSpec};
 
 use super::cost::{CostTable, CostTables, Dice};
@@ -48,7 +48,9 @@ pub struct Machine {
     /// The contents of the caches, if tasks have working sets and the machine states its caches.
     pub(super) warmth: Option<Box<Warmth>>,
     pub(super) preset: Arc<Preset>,
+    pub(super) topology: Arc<Topology>,
     shares: bool,
+    pub(super) has_lines: bool,
     has_locks: bool,
     selection_takes_time: bool,
     /// Of a wakeup, the part under the runqueue lock.
@@ -106,7 +108,9 @@ impl Machine {
             line_times: line_times(&preset),
             cpu_relax: costs.cpu_relax.typical(),
             shoots_down: costs.tlb_flush.typical() > 0,
+            topology: Arc::clone(&preset.topology),
             shares: preset.physics.lines || preset.physics.locks,
+            has_lines: preset.physics.lines,
             has_locks: preset.physics.locks,
             selection_takes_time: preset.physics.selection,
             preset,
@@ -244,7 +248,7 @@ impl Machine {
 
     /// The same of one of several interrupts that a single exit sends.
     pub fn ipi_flight(&mut self, cpu: CpuId, from: CpuId) -> Nanos {
-        let distance = self.preset.topology.distance(from, cpu) as usize;
+        let distance = self.topology.distance(from, cpu) as usize;
         self.sending_delay(from) + self.costs.ipi[distance].draw(&mut self.cpus[from.index()].dice)
     }
 
