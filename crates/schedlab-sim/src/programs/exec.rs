@@ -168,8 +168,9 @@ fn fetch<S: Sink>(x: &mut Running<S>) -> bool {
             Op::Write { object, bytes } => return begin_own_io(x, *object, *bytes, true),
             Op::Run(Amount::Fixed(amount)) => return position.work(segment, Mode::User, *amount),
             Op::Run(Amount::Drawn(dist)) if position.idle_steps < IDLE_STEPS => {
-                let dist = *dist;
-                return begin_drawn_run(&mut x.reborrow(), dist);
+                let amount = x.programs.draw(x.task, *dist);
+                let position = &mut x.programs.positions[x.task.index()];
+                return position.work(&mut x.machine.cpus[x.cpu.index()].segment, Mode::User, amount);
             }
             Op::Jump(to) if position.idle_steps < IDLE_STEPS => {
                 position.jump(*to);
@@ -215,14 +216,6 @@ fn begin_own_io<S: Sink>(x: &mut Running<S>, object: u32, bytes: u32, write: boo
 #[inline(always)]
 fn has_extension(kernel: &Kernel, cpu: CpuId) -> bool {
     rarely(kernel.slice_extension > 0) && kernel.cpus[cpu.index()].slice_ctrl.granted
-}
-
-/// Work in user mode whose length is drawn.
-#[inline(never)]
-fn begin_drawn_run<S: Sink>(x: &mut Running<S>, dist: u32) -> bool {
-    let amount = x.draw(dist);
-    let position = &mut x.programs.positions[x.task.index()];
-    position.work(&mut x.machine.cpus[x.cpu.index()].segment, Mode::User, amount)
 }
 
 /// A read or write ends a time slice extension, as any call does.

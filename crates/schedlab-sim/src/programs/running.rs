@@ -86,15 +86,9 @@ impl<'r, S: Sink> Running<'_, 'r, S> {
         ns.min(AMOUNT_MAX)
     }
 
-    /// A draw from one of the workload's distributions, or its typical value without noise.
+    /// A draw from one of the workload's distributions.
     pub fn draw(&mut self, dist: u32) -> Nanos {
-        let position = &mut self.programs.positions[self.task.index()];
-        let Some(dist) = self.programs.workloads[position.workload as usize].dists.get(dist as usize) else { return 0 };
-        if self.programs.noise {
-            dist.draw(&mut position.stream)
-        } else {
-            dist.typical()
-        }
+        self.programs.draw(self.task, dist)
     }
 
     /// A system call that costs `beyond` more than entering and leaving the kernel.

@@ -117,6 +117,18 @@ impl Programs {
         Position { shared, ..Position::new(workload, program, self.entries[program as usize], key, stream) }
     }
 
+    /// The task draws from one of its workload's distributions, which is the typical value without noise.
+    #[inline(never)]
+    pub fn draw(&mut self, task: TaskId, dist: u32) -> Nanos {
+        let position = &mut self.positions[task.index()];
+        let Some(dist) = self.workloads[position.workload as usize].dists.get(dist as usize) else { return 0 };
+        if self.noise {
+            dist.draw(&mut position.stream)
+        } else {
+            dist.typical()
+        }
+    }
+
     /// The lines and the lock of a futex word, where they cost something.
     pub fn word(&mut self, word: Word) -> Option<&mut Shared> {
         match word {
