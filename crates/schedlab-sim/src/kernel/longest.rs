@@ -24,7 +24,9 @@ impl Longest {
             None => &mut self.work[Call::ALL.len() + section as usize],
         };
         let longer = work > *longest;
-        *longest = work.max(*longest);
+        if longer {
+            *longest = work;
+        }
         longer
     }
 

@@ -31,8 +31,10 @@ pub fn schedule<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut K
     k.need_resched = false;
     k.need_resched_lazy = false;
     k.resched_seen = false;
-    let cost = k.schedule_paid.take().unwrap_or(0);
-    let began = machine.cpus[cpu.index()].core_wall(cost << WORK_SHIFT).unwrap_or(0);
+    let began = match k.schedule_paid.take() {
+        None | Some(0) => 0,
+        Some(cost) => machine.cpus[cpu.index()].core_wall(cost << WORK_SHIFT).unwrap_or(0),
+    };
     let found = Schedule { leaving, migrate: k.push_away.take(), clock_read: k.clock_read, began };
     kernel.checks.picked(cpu, now);
     procedure::schedule(&mut Executor { run, machine, kernel, cpu }, cpu, found);
