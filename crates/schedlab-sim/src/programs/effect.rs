@@ -18,7 +18,7 @@ use super::wait_queue_head::READERS;
 use super::{spin, sync};
 use crate::kernel::{self, Wait};
 
-/// The effect of any operation but reads, writes and plain work.
+/// The effect of any operation but reads, writes, sleeps and plain work.
 pub fn effect<S: Sink>(x: &mut Running<S>, op: Op) -> Next {
     match op {
         Op::Wait(_) | Op::WaitOwn | Op::Post(_) | Op::PostHere(_) | Op::PostPeer(_) => sync::futex_effect(x, op),
@@ -36,10 +36,6 @@ pub fn effect<S: Sink>(x: &mut Running<S>, op: Op) -> Next {
         Op::Receive { object, into } => queue::receive(x, object, into),
         Op::GateWait(_) | Op::GateOpen(_) | Op::GateClose(_) => gate_effect(x, op),
         Op::MajorFault { object, service } => x.wait_for_disk(object, service),
-        Op::Sleep(amount) => {
-            let soft = x.run.now + x.amount(amount);
-            sleep_to(x, soft)
-        }
         Op::SleepUntil(register) => {
             let until = (*x.register(register)).max(0) as Nanos;
             sleep_until(x, until)
@@ -91,6 +87,14 @@ fn gate_effect<S: Sink>(x: &mut Running<S>, op: Op) -> Next {
         _ => *open = false,
     }
     Next::Done
+}
+
+/// The task sleeps for so long. True: the interpreter stops.
+#[inline(never)]
+pub fn sleep<S: Sink>(x: &mut Running<S>, amount: Amount) -> bool {
+    let soft = x.run.now + x.amount(amount);
+    sleep_to(x, soft);
+    true
 }
 
 fn sleep_to<S: Sink>(x: &mut Running<S>, soft: Nanos) -> Next {

@@ -7,7 +7,7 @@ use schedlab_workload::{Amount, MemoryWork, Op};
 use super::begin::begin;
 use super::block::{exit_to_user, leave_call};
 use super::call_cost::begin_io;
-use super::effect::effect;
+use super::effect::{effect, sleep};
 use super::io::transfer;
 use super::mmap_lock::{
     downgrade_mmap_lock, release_mmap_lock, spin_for_mmap_lock, spins_for_mmap_lock, take_mmap_lock,
@@ -113,7 +113,7 @@ fn is_over<S: Sink>(
 
 /// The running task's segment has ended: continues until the next segment, block or exit.
 ///
-/// Transfers, work in user mode and jumps are most of what a run executes: they do not go through the calls for all
+/// Transfers, work in user mode, sleeps and jumps are most of what a run executes: they do not go through the calls for all
 /// operations.
 #[inline(always)]
 fn advance<S: Sink>(x: &mut Running<S>) {
@@ -137,6 +137,10 @@ fn take_effect<S: Sink>(x: &mut Running<S>) -> bool {
         }
         Op::Read { object, .. } => transfer(x, *object, false),
         Op::Write { object, .. } => transfer(x, *object, true),
+        Op::Sleep(amount) => {
+            let amount = *amount;
+            sleep(&mut x.reborrow(), amount)
+        }
         op => {
             let op = *op;
             other_effect(&mut x.reborrow(), op)
@@ -171,6 +175,9 @@ fn fetch<S: Sink>(x: &mut Running<S>) -> bool {
                 let amount = x.programs.draw(x.task, *dist);
                 let position = &mut x.programs.positions[x.task.index()];
                 return position.work(&mut x.machine.cpus[x.cpu.index()].segment, Mode::User, amount);
+            }
+            Op::Sleep(_) if position.idle_steps < IDLE_STEPS && !has_extension(x.kernel, x.cpu) => {
+                return begin_sleep(&mut x.reborrow());
             }
             Op::Jump(to) if position.idle_steps < IDLE_STEPS => {
                 position.jump(*to);
@@ -209,6 +216,20 @@ fn begin_own_io<S: Sink>(x: &mut Running<S>, object: u32, bytes: u32, write: boo
     let call = x.kernel.points.transfer(channel.is_socket(), write, bytes).number;
     let takes = position.call(segment, call, amount);
     kernel::call_begins(x.run, x.machine, x.kernel, x.cpu);
+    takes
+}
+
+/// The system call of a sleep begins, which programs a timer.
+#[inline(never)]
+fn begin_sleep<S: Sink>(x: &mut Running<S>) -> bool {
+    let (costs, dice) = (&x.machine.costs, &mut x.kernel.tasks[x.task.index()].dice);
+    let amount = costs.timer_program.draw(dice) + costs.syscall.draw(dice);
+    let position = &mut x.programs.positions[x.task.index()];
+    position.resumed = false;
+    let takes = position.work(&mut x.machine.cpus[x.cpu.index()].segment, Mode::Kernel, amount);
+    if takes {
+        kernel::call_begins(x.run, x.machine, x.kernel, x.cpu);
+    }
     takes
 }
 
