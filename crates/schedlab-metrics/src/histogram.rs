@@ -12,7 +12,8 @@ pub struct Histogram {
     count: u64,
     sum: u128,
     min: u64,
-    max: u64,
+    /// How far the largest sample is above the smallest.
+    span: u64,
 }
 
 /// A statistic of a histogram, by its name in metric names.
@@ -58,7 +59,7 @@ impl Stat {
 
 impl Default for Histogram {
     fn default() -> Self {
-        Histogram { counts: vec![0; BUCKETS], count: 0, sum: 0, min: u64::MAX, max: 0 }
+        Histogram { counts: vec![0; BUCKETS], count: 0, sum: 0, min: u64::MAX, span: 0 }
     }
 }
 
@@ -66,18 +67,37 @@ impl Histogram {
     /// Takes one sample.
     #[inline]
     pub fn record(&mut self, value: u64) {
+        // Below the smallest value the difference wraps around.
+        if value.wrapping_sub(self.min) > self.span {
+            self.widen(value, value);
+        }
         self.counts[bucket(value)] += 1;
         self.count += 1;
         self.sum += u128::from(value);
-        if value < self.min || value > self.max {
-            self.widen(value);
-        }
     }
 
     #[cold]
-    fn widen(&mut self, value: u64) {
-        self.min = self.min.min(value);
-        self.max = self.max.max(value);
+    fn widen(&mut self, low: u64, high: u64) {
+        let high = if self.count == 0 { high } else { high.max(self.max()) };
+        self.min = self.min.min(low);
+        self.span = high - self.min;
+    }
+
+    /// The largest sample, if there are any.
+    fn max(&self) -> u64 {
+        self.min + self.span
+    }
+
+    /// Takes the samples of another.
+    pub(crate) fn merge(&mut self, other: &Histogram) {
+        if other.count == 0 {
+            return;
+        }
+        self.widen(other.min, other.max());
+        let held = bucket(other.min)..=bucket(other.max());
+        self.counts[held.clone()].iter_mut().zip(&other.counts[held]).for_each(|(count, more)| *count += more);
+        self.count += other.count;
+        self.sum += other.sum;
     }
 
     /// Number of samples.
@@ -94,7 +114,7 @@ impl Histogram {
         }
         Some(match stat {
             Stat::Percentile(percent) => self.percentile(percent) as f64,
-            Stat::Max => self.max as f64,
+            Stat::Max => self.max() as f64,
             Stat::Mean => self.sum as f64 / self.count as f64,
             Stat::Min => self.min as f64,
             Stat::Count => self.count as f64,
@@ -128,7 +148,7 @@ impl Histogram {
             return merged;
         }
         // Every sample lies between these.
-        let (first, last) = (bucket(self.min), bucket(self.max));
+        let (first, last) = (bucket(self.min), bucket(self.max()));
         let rows = self.counts[first..=last].chunks(ROW).zip((first..).step_by(ROW));
         let rows = rows.filter(|(row, _)| row.iter().sum::<u64>() > 0);
         let held = rows.flat_map(|(row, first)| row.iter().zip(first..)).filter(|(count, _)| **count > 0);
@@ -173,7 +193,7 @@ impl Histogram {
                     }
                 }
             }
-            *value = highest(index.saturating_sub(1)).clamp(self.min, self.max);
+            *value = highest(index.saturating_sub(1)).clamp(self.min, self.max());
         }
     }
 }
@@ -264,6 +284,28 @@ mod tests {
                 below += count;
                 prop_assert_eq!(samples.iter().filter(|s| **s <= value).count() as u64, below);
             }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn merged_histograms_are_those_of_all_samples(
+            parts in prop::collection::vec(prop::collection::vec(any::<u64>(), 0..20), 1..5),
+        ) {
+            let mut merged = Histogram::default();
+            parts.iter().for_each(|part| merged.merge(&of(part)));
+            let all = of(&parts.concat());
+            prop_assert_eq!(merged.curve(), all.curve());
+            prop_assert_eq!(Stat::ALL.map(|(_, stat)| merged.stat(stat)), Stat::ALL.map(|(_, stat)| all.stat(stat)));
+        }
+    }
+
+    #[test]
+    fn the_bounds_are_those_of_the_samples() {
+        for samples in [&[0][..], &[u64::MAX], &[u64::MAX, 0], &[7, 7], &[5, 3, 9], &[0, u64::MAX, 1]] {
+            let (histogram, bounds) = (of(samples), [samples.iter().min(), samples.iter().max()]);
+            let expected = bounds.map(|bound| bound.map(|bound| *bound as f64));
+            assert_eq!([histogram.stat(Stat::Min), histogram.stat(Stat::Max)], expected, "{samples:?}");
         }
     }
 

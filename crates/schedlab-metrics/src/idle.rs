@@ -76,21 +76,13 @@ impl IdleWhileRunnable {
         self.stuck += queue.stuck();
     }
 
-    /// Integrates up to `now`; must be called before a change at `now`.
-    #[inline(always)]
+    /// Integrates up to `now`: before the loss changes, and at the end.
     pub fn advance(&mut self, now: Nanos) {
-        if self.losing > 0 && now > self.last {
-            self.integrate(now);
-        }
-    }
-
-    #[inline(never)]
-    fn integrate(&mut self, now: Nanos) {
-        let elapsed = now - self.last;
+        let elapsed = now.saturating_sub(self.last);
         for (lost, losing) in self.lost_by.iter_mut().zip(self.losing_by) {
             *lost += elapsed * losing as u64;
         }
-        self.last = now;
+        self.last = self.last.max(now);
     }
 
     /// One CPU changed from `old` to `new`.
@@ -112,7 +104,7 @@ impl IdleWhileRunnable {
 
     #[inline(never)]
     fn set_losing(&mut self, losing: i64, cause: Cause, now: Nanos) {
-        self.last = self.last.max(now);
+        self.advance(now);
         let mut fewer = self.losing - losing;
         self.losing = losing;
         if fewer < 0 {

@@ -3,15 +3,16 @@
 use schedlab_model::{CpuId, KernelId, Nanos, Pid};
 use schedlab_trace::{Event, Kind, Lock, ScanTimes, Section, Sink, TaskState};
 
-use crate::state::{App, Metrics};
-use crate::tasks::{State, Task, NEVER};
-use crate::{Cause, Report};
+use crate::state::{App, Cpu, Metrics, Totals};
+use crate::tasks::{State, Task, Tasks, NEVER};
+use crate::{Cause, Histogram, Report};
 
 impl Metrics {
     /// Closes everything still open at `end` and makes the report.
     #[must_use]
     pub fn finish(mut self, end: Nanos) -> Report {
         self.idle.advance(end);
+        self.resched_delay_in.iter().for_each(|part| self.resched_delay.merge(part));
         let warmup = self.plan.warmup;
         for cpu in 0..self.cpus.len() {
             self.charge_running(cpu, end);
@@ -34,30 +35,29 @@ impl Metrics {
     #[inline]
     fn cpu(&mut self, cpu: CpuId) -> Option<usize> {
         let index = cpu.index();
-        if index >= self.cpus.len() {
-            self.add_cpus(index + 1);
+        if index < self.cpus.len() {
+            return Some(index);
         }
+        self.add_cpus(index + 1);
         (index < self.cpus.len()).then_some(index)
     }
 
     #[inline]
     fn switch(&mut self, event: &Event, prev: Pid, prev_state: TaskState, next: Pid) {
         let Some(cpu) = self.cpu(event.cpu) else { return };
-        let live = event.time >= self.plan.warmup;
-        let prev = if prev == 0 { 0 } else { self.tasks.slot(prev) };
+        let prev = self.meet(cpu, prev);
         let next = if next == 0 { 0 } else { self.tasks.slot(next) };
-        self.idle.advance(event.time);
-        self.meet(cpu, prev);
-        self.totals.switches += u64::from(live);
-        let old = self.cpus[cpu].queue();
+        self.totals.switches += u64::from(event.time >= self.plan.warmup);
+        let (c, tasks, mut measures) = self.at_switch(cpu);
+        let old = c.queue();
         if prev != 0 {
-            self.leave(cpu, prev, prev_state, event);
+            measures.leave(c, tasks.at(prev), prev_state, event);
         }
-        let elsewhere = if next == 0 { None } else { self.enter(cpu, next, event) };
-        let c = &mut self.cpus[cpu];
+        let elsewhere = if next == 0 { None } else { measures.enter(c, tasks.at(next), event) };
         c.running = next;
         c.since = event.time;
-        self.idle.change(old, c.queue());
+        let new = c.queue();
+        self.idle.change(old, new);
         if let Some(other) = elsewhere {
             self.wait_less(other);
         }
@@ -67,18 +67,32 @@ impl Metrics {
         }
     }
 
-    /// The first switch of a CPU shows what ran there before; later ones should agree with what is known, unless
-    /// events were lost.
+    /// The CPU of a switch, the tasks, and what measures them.
+    #[inline(always)]
+    fn at_switch(&mut self, cpu: usize) -> (&mut Cpu, &mut Tasks, Measures<'_>) {
+        let Metrics { plan, tasks, cpus, totals, wakeup_latency, run_delay, run_time, .. } = self;
+        let measures = Measures { warmup: plan.warmup, totals, wakeup_latency, run_delay, run_time };
+        (&mut cpus[cpu], tasks, measures)
+    }
+
+    /// The slot of the task that a CPU switches from. The first switch of a CPU shows what ran there before; later ones
+    /// should agree with what is known, unless events were lost.
     #[inline]
-    fn meet(&mut self, cpu: usize, prev: usize) {
-        if self.cpus[cpu].running != prev || !self.cpus[cpu].known {
-            self.adopt(cpu, prev);
+    fn meet(&mut self, cpu: usize, prev: Pid) -> usize {
+        let Cpu { running, known, .. } = self.cpus[cpu];
+        if known && self.tasks.at(running).pid == prev {
+            return running;
         }
+        self.adopt(cpu, prev)
     }
 
     #[cold]
-    fn adopt(&mut self, cpu: usize, prev: usize) {
+    fn adopt(&mut self, cpu: usize, prev: Pid) -> usize {
+        let prev = if prev == 0 { 0 } else { self.tasks.slot(prev) };
         let running = self.cpus[cpu].running;
+        if running == prev && self.cpus[cpu].known {
+            return prev;
+        }
         if running != 0 && running != prev {
             self.tasks.at(running).state = State::Unknown;
         }
@@ -95,6 +109,7 @@ impl Metrics {
                 self.wait_less(other);
             }
         }
+        prev
     }
 
     /// Charges the time since the CPU's last switch to it and its task.
@@ -106,76 +121,6 @@ impl Metrics {
             cpu.busy_ns += ran;
             self.tasks.at(cpu.running).cpu_ns += ran;
         }
-    }
-
-    /// The task that ran on `cpu` is charged and leaves it.
-    #[inline]
-    fn leave(&mut self, cpu: usize, prev: usize, state: TaskState, event: &Event) {
-        let (now, warmup) = (event.time, self.plan.warmup);
-        let preempted = state == TaskState::Running;
-        let cpu = &mut self.cpus[cpu];
-        let task = self.tasks.at(prev);
-        let ran = measured(cpu.since, now, warmup);
-        cpu.busy_ns += ran;
-        task.cpu_ns += ran;
-        if now >= warmup {
-            self.run_time.record(now.saturating_sub(task.since));
-            let (total, own) = match preempted {
-                true => (&mut self.totals.involuntary, &mut task.involuntary),
-                false => (&mut self.totals.voluntary, &mut task.voluntary),
-            };
-            *total += 1;
-            *own += 1;
-        }
-        task.state = match state {
-            TaskState::Running => State::Waiting,
-            TaskState::Dead => State::Dead,
-            // A waker may have found it on its way out of the CPU.
-            _ if task.waking_at != NEVER => State::Waking,
-            _ => State::Sleeping,
-        };
-        task.since = now;
-        task.cpu = event.cpu;
-        if preempted {
-            task.waking_at = NEVER;
-            cpu.waiting += 1;
-        }
-    }
-
-    /// A task starts to run on `cpu`. Returns the other CPU on whose runqueue it was last known to wait, if any.
-    #[inline]
-    fn enter(&mut self, cpu: usize, next: usize, event: &Event) -> Option<usize> {
-        let (now, live, warmup) = (event.time, event.time >= self.plan.warmup, self.plan.warmup);
-        let task = self.tasks.at(next);
-        let mut elsewhere = None;
-        if task.state == State::Waiting || task.state == State::Waking {
-            let waited = now.saturating_sub(task.since);
-            if live {
-                self.run_delay.record(waited);
-                task.wait_ns += measured(task.since, now, warmup);
-                task.wait_ns_max = task.wait_ns_max.max(waited);
-                if task.waking_at != NEVER {
-                    self.wakeup_latency.record(now.saturating_sub(task.waking_at));
-                }
-            }
-            match task.cpu.index() {
-                // Without sched_wakeup (perf sched record leaves it out) it was on no runqueue that is known.
-                _ if task.state == State::Waking => {
-                    task.wakeups += u64::from(live);
-                    self.totals.wakeups += u64::from(live);
-                }
-                here if here == cpu => {
-                    let c = &mut self.cpus[cpu];
-                    c.waiting = c.waiting.saturating_sub(1);
-                }
-                other => elsewhere = Some(other),
-            }
-        }
-        task.state = State::Running;
-        task.since = now;
-        task.cpu = event.cpu;
-        task.waking_at = NEVER;
-        elsewhere
     }
 
     #[inline]
@@ -198,16 +143,14 @@ impl Metrics {
         let slot = self.tasks.slot(pid);
         let live = time >= self.plan.warmup;
         let task = self.tasks.at(slot);
-        match task.state {
-            State::Waking | State::Sleeping | State::Unknown => {
-                task.waking_at = if task.waking_at == NEVER { time } else { task.waking_at };
-                task.wakeups += u64::from(live);
-                self.totals.wakeups += u64::from(live);
-                self.enqueue(slot, time, target, Cause::Wakeup);
-            }
+        if matches!(task.state, State::Waking | State::Sleeping | State::Unknown) {
+            task.waking_at = if task.waking_at == NEVER { time } else { task.waking_at };
+            task.wakeups += u64::from(live);
+            self.totals.wakeups += u64::from(live);
+            self.enqueue(slot, time, target, Cause::Wakeup);
+        } else if task.state == State::Running {
             // It had not left the CPU yet: the wakeup was absorbed.
-            State::Running => task.waking_at = NEVER,
-            State::Waiting | State::Dead => {}
+            task.waking_at = NEVER;
         }
     }
 
@@ -229,7 +172,6 @@ impl Metrics {
         task.state = State::Waiting;
         task.since = time;
         task.cpu = target;
-        self.idle.advance(time);
         self.wait_more(cpu);
         self.idle.settle(cause, time);
     }
@@ -244,7 +186,6 @@ impl Metrics {
         let Task { state, cpu, .. } = *task;
         if state == State::Waiting {
             task.cpu = dest;
-            self.idle.advance(time);
             self.wait_less(cpu.index());
             self.wait_more(dest_cpu);
             self.idle.settle(Cause::Migrate, time);
@@ -318,7 +259,6 @@ impl Metrics {
 
     fn resched(&mut self, time: Nanos, waited: Nanos, section: Section) {
         if time >= self.plan.warmup {
-            self.resched_delay.record(waited);
             self.resched_delay_in[section as usize].record(waited);
         }
     }
@@ -341,6 +281,81 @@ impl Metrics {
     fn fork(&mut self, time: Nanos, child: Pid) {
         self.totals.forks += u64::from(time >= self.plan.warmup);
         self.tasks.forked(child);
+    }
+}
+
+/// What a switch is measured by.
+struct Measures<'a> {
+    warmup: Nanos,
+    totals: &'a mut Totals,
+    wakeup_latency: &'a mut Histogram,
+    run_delay: &'a mut Histogram,
+    run_time: &'a mut Histogram,
+}
+
+impl Measures<'_> {
+    /// The task that ran on the CPU is charged and leaves it.
+    #[inline(always)]
+    fn leave(&mut self, cpu: &mut Cpu, task: &mut Task, state: TaskState, event: &Event) {
+        let (now, warmup) = (event.time, self.warmup);
+        let preempted = state == TaskState::Running;
+        let ran = measured(cpu.since, now, warmup);
+        cpu.busy_ns += ran;
+        task.cpu_ns += ran;
+        if now >= warmup {
+            self.run_time.record(now.saturating_sub(task.since));
+            let (total, own) = match preempted {
+                true => (&mut self.totals.involuntary, &mut task.involuntary),
+                false => (&mut self.totals.voluntary, &mut task.voluntary),
+            };
+            *total += 1;
+            *own += 1;
+        }
+        task.state = match state {
+            TaskState::Running => State::Waiting,
+            TaskState::Dead => State::Dead,
+            // A waker may have found it on its way out of the CPU.
+            _ if task.waking_at != NEVER => State::Waking,
+            _ => State::Sleeping,
+        };
+        task.since = now;
+        task.cpu = event.cpu;
+        if preempted {
+            task.waking_at = NEVER;
+            cpu.waiting += 1;
+        }
+    }
+
+    /// A task starts to run on the CPU. Returns the other CPU on whose runqueue it was last known to wait, if any.
+    #[inline(always)]
+    fn enter(&mut self, cpu: &mut Cpu, task: &mut Task, event: &Event) -> Option<usize> {
+        let (now, live, warmup) = (event.time, event.time >= self.warmup, self.warmup);
+        let mut elsewhere = None;
+        if task.state == State::Waiting || task.state == State::Waking {
+            let waited = now.saturating_sub(task.since);
+            if live {
+                self.run_delay.record(waited);
+                task.wait_ns += measured(task.since, now, warmup);
+                task.wait_ns_max = task.wait_ns_max.max(waited);
+                if task.waking_at != NEVER {
+                    self.wakeup_latency.record(now.saturating_sub(task.waking_at));
+                }
+            }
+            // Without sched_wakeup (perf sched record leaves it out) it was on no runqueue that is known.
+            if task.state == State::Waking {
+                task.wakeups += u64::from(live);
+                self.totals.wakeups += u64::from(live);
+            } else if task.cpu == event.cpu {
+                cpu.waiting = cpu.waiting.saturating_sub(1);
+            } else {
+                elsewhere = Some(task.cpu.index());
+            }
+        }
+        task.state = State::Running;
+        task.since = now;
+        task.cpu = event.cpu;
+        task.waking_at = NEVER;
+        elsewhere
     }
 }
 

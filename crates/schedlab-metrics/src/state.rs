@@ -29,6 +29,7 @@ pub struct Metrics {
     pub(crate) run_delay: Histogram,
     pub(crate) run_time: Histogram,
     pub(crate) searches: Searches,
+    /// Those of all sections, once the run is over.
     pub(crate) resched_delay: Histogram,
     /// By what was executed at the request.
     pub(crate) resched_delay_in: [Histogram; Section::ALL.len()],
