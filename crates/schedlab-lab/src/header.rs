@@ -12,7 +12,7 @@ use crate::ENGINE;
 /// The header of a run's trace file.
 pub fn header(spec: &RunSpec, plan: &Plan) -> Header {
     let simulated = format!("simulated by schedlab {ENGINE}, machine {}, seed {}", spec.machine.name, spec.seed);
-    let mut comments = vec![simulated, format!("hz {}", spec.kernel.hz)];
+    let mut comments = vec![simulated, format!("hz {}", spec.kernel.hz())];
     // A kernel without CONFIG_SCHED_AUTOGROUP has no such file, and moves no exiting task.
     comments.extend(spec.autogroup.then(|| "sched_autogroup_enabled 1".to_owned()));
     comments.extend(settings(&spec.kernel));

@@ -21,7 +21,9 @@ pub struct KernelConfig {
     /// The knob values in force.
     pub knobs: Knobs,
     /// Ticks per second.
-    pub hz: u32,
+    hz: u32,
+    /// Length of a tick.
+    tick_nsec: Nanos,
     /// Preemption model.
     pub preempt: PreemptModel,
     /// Online CPUs.
@@ -42,13 +44,15 @@ impl KernelConfig {
             version,
             features: version.feature_set(),
             knobs: normalized,
-            hz: hz.max(1),
+            hz,
+            tick_nsec: 0,
             preempt: version.preempt_default,
             nr_cpus: nr_cpus.max(1),
             rules: version.rules,
             placement: version.placement,
             normalized,
         };
+        config.set_hz(hz);
         config.update_sysctl();
         config.knobs.llc_epoch_period = u64::from(config.hz / 100);
         config
@@ -67,11 +71,24 @@ impl KernelConfig {
         self.rules.algorithm == Algorithm::Eevdf
     }
 
+    /// Ticks per second.
+    #[inline]
+    #[must_use]
+    pub fn hz(&self) -> u32 {
+        self.hz
+    }
+
+    /// The same from now on, at least 1.
+    pub(crate) fn set_hz(&mut self, hz: u32) {
+        self.hz = hz.max(1);
+        self.tick_nsec = SEC / u64::from(self.hz);
+    }
+
     /// Length of a tick (`TICK_NSEC`).
     #[inline]
     #[must_use]
     pub fn tick_nsec(&self) -> Nanos {
-        SEC / u64::from(self.hz)
+        self.tick_nsec
     }
 
     /// Switches a feature by its kernel name. A feature of which the model has only the name accepts its own default.

@@ -129,7 +129,7 @@ impl KernelConfig {
             let [a, b] = [self, other].map(|config| config.knobs.get(info.knob).to_string());
             add(info.name, Kind::Knob, a, b, What::Knob(info.knob));
         }
-        add("hz", Kind::Setting, self.hz.to_string(), other.hz.to_string(), What::Hz);
+        add("hz", Kind::Setting, self.hz().to_string(), other.hz().to_string(), What::Hz);
         let [a, b] = [self, other].map(|config| {
             let lazy = if config.rules.lazy { ", fair decisions may be lazy" } else { "" };
             format!("{}{lazy}", config.preempt)
@@ -193,7 +193,7 @@ impl KernelConfig {
                     self.knobs.nr_latency = other.knobs.nr_latency;
                 }
             }
-            What::Hz => self.hz = other.hz,
+            What::Hz => self.set_hz(other.hz()),
             What::Preempt => {
                 self.preempt = other.preempt;
                 self.rules.lazy = other.rules.lazy;
@@ -254,7 +254,7 @@ mod tests {
                 let pair = (a.version.name, b.version.name);
                 // Every field belongs to a named rule, a bundle or a setting.
                 assert_eq!((made.rules, made.placement), (b.rules, b.placement), "{pair:?}");
-                assert_eq!((made.knobs, made.hz, made.preempt), (b.knobs, b.hz, b.preempt), "{pair:?}");
+                assert_eq!((made.knobs, made.hz(), made.preempt), (b.knobs, b.hz(), b.preempt), "{pair:?}");
                 assert_eq!(made.differences(&b), Vec::new(), "{pair:?}");
                 assert!(a.with(&b, &[]).differences(&a).is_empty());
                 let mut unique = names.clone();

@@ -208,7 +208,7 @@ mod tests {
         let configured = |kernel: &str, line: &str, row: &str| {
             let header = Header { kernel: Some(kernel.into()), comments: vec![line.to_owned()], ..Header::default() };
             let Settings { config, refused } = settings(&header, Version::find(row).unwrap());
-            (config.hz, refused.join("; "))
+            (config.hz(), refused.join("; "))
         };
         for (kernel, line, row, hz, words) in [
             ("6.1.192", "hz 250", "6.1", 250, ""),
@@ -286,7 +286,7 @@ mod tests {
         };
         let row = Version::find("6.1").unwrap();
         let Settings { config, refused } = settings(&header, row);
-        assert_eq!((config.hz, config.knobs.latency, config.nr_cpus), (1000, 12_000_000, 2));
+        assert_eq!((config.hz(), config.knobs.latency, config.nr_cpus), (1000, 12_000_000, 2));
         assert!(!config.has(schedlab_policy::Feature::LastBuddy));
         assert_eq!(config.preempt, PreemptModel::Full);
         assert!(refused.len() == 1 && refused[0].contains("PICK_BUDDY"), "{refused:?}");

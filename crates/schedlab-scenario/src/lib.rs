@@ -14,7 +14,7 @@
 //! "#;
 //! let scenario = Scenario::parse(text, "example.toml", None)?;
 //! let spec = scenario.run_spec("new", 1)?;
-//! assert_eq!((spec.kernel.version.name, spec.kernel.hz), ("6.12.107", 1000));
+//! assert_eq!((spec.kernel.version.name, spec.kernel.hz()), ("6.12.107", 1000));
 //! assert_eq!(spec.machine.topology.nr_cpus(), 8);
 //!
 //! let error = Scenario::parse(&text.replace("hog", "hig"), "example.toml", None).unwrap_err();

@@ -71,9 +71,9 @@ fn run_specs_contain_the_whole_scenario() {
     let plain = scenario.run_spec("plain", 4).unwrap();
     assert_eq!((plain.machine.topology.nr_cpus(), plain.machine.hz, plain.seed), (2, 250, 4));
     assert_eq!((plain.duration, plain.warmup, plain.noise), (1_500_000_000, 500_000_000, true));
-    assert_eq!((plain.kernel.hz, plain.kernel.nr_cpus), (250, 2));
+    assert_eq!((plain.kernel.hz(), plain.kernel.nr_cpus), (250, 2));
     let tuned = scenario.run_spec("tuned", 4).unwrap();
-    assert_eq!((tuned.kernel.hz, tuned.kernel.preempt.name()), (1000, "full"));
+    assert_eq!((tuned.kernel.hz(), tuned.kernel.preempt.name()), (1000, "full"));
     assert_eq!(tuned.kernel.knobs.base_slice, 3_000_000);
 }
 

@@ -137,7 +137,7 @@ fn conditions_reach_the_scenarios() {
     assert_eq!(scenario(2).machine.name, "rpi4");
     for (number, autogroup) in [(0, true), (1, true), (2, false), (3, false)] {
         for variant in scenario(number).variants() {
-            assert_eq!((variant.autogroup, variant.kernel.hz), (autogroup, 1000));
+            assert_eq!((variant.autogroup, variant.kernel.hz()), (autogroup, 1000));
         }
     }
     let eevdf = &scenario(1).variants()[1];

@@ -214,7 +214,7 @@ fn side_of(spec: &RunSpec, item: Option<SchedEvent>, decision: Option<&Decided>,
     let view = decision.map(|kept| recorded_view(kept, version));
     Side {
         kernel: version.name,
-        hz: seen(spec).kernel.hz,
+        hz: seen(spec).kernel.hz(),
         preempt: seen(spec).kernel.preempt.to_string(),
         event: item.map(|item| item.event.kind.to_string()),
         event_ns: item.map(|item| item.event.time),

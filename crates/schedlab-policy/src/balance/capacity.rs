@@ -41,7 +41,7 @@ impl FairClass<'_> {
         if env.idle == CpuIdle::Newly && jiffies < self.core.domains.local_group_mut(env.this, env.level).next_update {
             return;
         }
-        let hz = u64::from(self.fair.config.hz);
+        let hz = u64::from(self.fair.config.hz());
         let longest = (hz * self.core.topology.nr_cpus() as u64 / 10).max(1);
         let interval = (self.core.domains.state(env.this, env.level).balance_interval * hz).div_ceil(1000);
         let capacity = match env.level.checked_sub(1) {

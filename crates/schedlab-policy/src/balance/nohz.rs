@@ -75,7 +75,7 @@ impl FairClass<'_> {
         if self.core.nohz.count == 0 || jiffies <= self.core.nohz.next_blocked {
             return;
         }
-        self.core.nohz.next_blocked = jiffies + (LOAD_AVG_PERIOD * Jiffies::from(self.fair.config.hz)).div_ceil(1000);
+        self.core.nohz.next_blocked = jiffies + (LOAD_AVG_PERIOD * Jiffies::from(self.fair.config.hz())).div_ceil(1000);
         for cpu in self.core.nohz.idle_cpus.iter_from(CpuId(0)) {
             self.fair.update_blocked_averages(cpu, self.core.clock_task(cpu, now));
         }

@@ -22,7 +22,7 @@ impl FairClass<'_> {
     /// The same, adding to the moves so far.
     pub(super) fn balance_domains_of(&mut self, cpu: CpuId, idle: bool, now: Nanos, moves: &mut Moves) {
         self.fair.update_blocked_averages(cpu, self.core.clock_task(cpu, now));
-        let (jiffies, hz) = (self.core.jiffies(now), u64::from(self.fair.config.hz));
+        let (jiffies, hz) = (self.core.jiffies(now), u64::from(self.fair.config.hz()));
         let mut idle = if idle { CpuIdle::Idle } else { CpuIdle::Not };
         let mut next_balance = None::<Jiffies>;
         let (mut go_on, mut decayed, mut max_cost) = (true, false, 0);
@@ -66,7 +66,7 @@ impl FairClass<'_> {
 
     /// `get_sd_balance_interval`.
     pub(super) fn get_sd_balance_interval(&self, cpu: CpuId, level: usize, busy: bool) -> Jiffies {
-        let hz = u64::from(self.fair.config.hz);
+        let hz = u64::from(self.fair.config.hz());
         let ms =
             self.core.domains.state(cpu, level).balance_interval * if busy { self.core.rules.busy_factor } else { 1 };
         // msecs_to_jiffies rounds up.

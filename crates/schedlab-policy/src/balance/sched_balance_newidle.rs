@@ -36,7 +36,7 @@ impl FairClass<'_> {
             return moves;
         }
         let jiffies = self.core.jiffies(now);
-        let mut next_balance = jiffies + u64::from(self.fair.config.hz);
+        let mut next_balance = jiffies + u64::from(self.fair.config.hz());
         let avg_idle = self.core.rqs[cpu.index()].avg_idle;
         let least = match self.core.rules.newidle_by_cost {
             true => self.core.domains.state(cpu, 0).max_newidle_lb_cost,
@@ -85,7 +85,7 @@ impl FairClass<'_> {
                 + u64::from(moves.looked_at - looked_at) * self.core.balance_cost.per_cpu;
             spent += took;
             let success = if pulled > 0 { weight } else { 0 };
-            let (hz, since_boot) = (u64::from(self.fair.config.hz), self.rate_clock(now));
+            let (hz, since_boot) = (u64::from(self.fair.config.hz()), self.rate_clock(now));
             let state = self.core.domains.state_mut(cpu, level);
             if self.core.rules.newidle_by_cost {
                 state.update_newidle_cost(took, success, since_boot, jiffies, hz);

@@ -76,7 +76,7 @@ impl Rt {
         let (length, runtime) = (config.knobs.rt_period_us * USEC, config.knobs.rt_runtime_us * USEC);
         let rq = RtRq { rt_runtime: runtime, ..RtRq::default() };
         // msecs_to_jiffies rounds up.
-        let rr_timeslice = (config.knobs.rr_timeslice_ms * u64::from(config.hz)).div_ceil(1000);
+        let rr_timeslice = (config.knobs.rr_timeslice_ms * u64::from(config.hz())).div_ceil(1000);
         Rt {
             class: ClassId::default(),
             rqs: vec![rq; config.nr_cpus],

@@ -75,7 +75,7 @@ impl FairClass<'_> {
 
     /// `record_wakee` for the task that runs on the waking CPU, which may be its idle task.
     fn record_wakee(&mut self, task: TaskId, this: CpuId, now: Nanos) {
-        let (jiffies, hz) = (self.core.jiffies(now), u64::from(self.fair.config.hz));
+        let (jiffies, hz) = (self.core.jiffies(now), u64::from(self.fair.config.hz()));
         let birth = self.core.tasks[task.index()].birth;
         let waker = match self.core.curr(this) {
             Some(curr) => &mut self.core.tasks[curr.index()].wakee,

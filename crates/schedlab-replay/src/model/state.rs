@@ -93,7 +93,7 @@ impl Model {
 
     fn base_slice(&self, cpus: usize) -> Nanos {
         let config = &self.fair().config;
-        KernelConfig::new(config.version, cpus, config.hz).knobs.base_slice
+        KernelConfig::new(config.version, cpus, config.hz()).knobs.base_slice
     }
 
     fn set_slice(&mut self, id: TaskId, slice: Nanos) {
