@@ -96,11 +96,10 @@ fn context_switch(driver: &mut impl Driver, cpu: CpuId, decided: usize, next: Op
         let now = driver.clock_task(cpu);
         driver.sched().date_decisions(decided, now);
     }
-    let prev = driver.sched().executes(cpu);
+    let prev = driver.sched().set_on_cpu(cpu, next);
     if prev == next {
         return driver.effect(Effect::Repicked { next });
     }
-    driver.sched().set_on_cpu(cpu, next);
     if next.is_none() {
         let now = driver.clock_task(cpu);
         driver.sched().idle_enter(cpu, now);

@@ -56,8 +56,8 @@ scheduler! {
         fn pick_next_task(self, cpu: CpuId, now: Nanos) -> Option<TaskId>;
         /// `rq.nr_running`.
         fn nr_running(self, cpu: CpuId) -> u32;
-        /// Sets the task that the CPU executes.
-        fn set_on_cpu(self, cpu: CpuId, task: Option<TaskId>);
+        /// Sets the task that the CPU executes; returns the previous one.
+        fn set_on_cpu(self, cpu: CpuId, task: Option<TaskId>) -> Option<TaskId>;
         /// The idle task is switched in.
         fn idle_enter(self, cpu: CpuId, now: Nanos);
     }

@@ -39,19 +39,19 @@ impl Core {
 
     /// `vcpu_is_preempted` of the CPU is a hypercall from now on, or no longer is one.
     pub fn set_asks_host(&mut self, cpu: CpuId, asks: bool) {
+        let mask = self.asks_host.get_or_insert_default();
         if asks {
-            self.asks_host.set(cpu);
+            mask.set(cpu);
         } else {
-            self.asks_host.clear(cpu);
+            mask.clear(cpu);
         }
     }
 
     /// The CPUs for which `available_idle_cpu` makes a hypercall: idle ones, because `idle_cpu` is tested first.
+    #[inline]
     pub(crate) fn queried(&self) -> Option<Box<CpuMask>> {
-        if self.asks_host.is_empty() {
-            return None;
-        }
-        let idle = self.asks_host.iter().filter(|cpu| self.rqs[cpu.index()].is_idle());
+        let asks_host = self.asks_host.as_ref().filter(|mask| !mask.is_empty())?;
+        let idle = asks_host.iter().filter(|cpu| self.rqs[cpu.index()].is_idle());
         Some(Box::new(CpuMask::from_iter(idle)))
     }
 

@@ -59,7 +59,7 @@ pub struct Core {
     /// CPUs of a guest whose vCPU reads as preempted (`vcpu_is_preempted`); none on bare metal.
     pub(super) vcpu_preempted: CpuMask,
     /// CPUs for which `vcpu_is_preempted` of the guest is a hypercall (`idle_hint = "hcall"`).
-    pub(super) asks_host: CpuMask,
+    pub(super) asks_host: Option<Box<CpuMask>>,
     tick_nsec: Nanos,
     jiffies_at_0: Jiffies,
     /// The tick count as a trace shows it. `task_h_load` keeps a queue's part for a jiffy only where it is known: the simulator
@@ -106,7 +106,7 @@ impl Core {
             candidates: Vec::new(),
             log: Log::default(),
             vcpu_preempted: CpuMask::default(),
-            asks_host: CpuMask::default(),
+            asks_host: None,
             tick_nsec: config.tick_nsec(),
             jiffies_at_0: UPTIME / config.tick_nsec(),
             jiffies_shown: None,
@@ -327,14 +327,18 @@ impl Core {
 
     /// Moves a task that is not queued to another CPU; whether it was on another. The class that calls this does for
     /// itself what [`SchedClass::migrate_task_rq`](crate::class::SchedClass::migrate_task_rq) does.
+    #[inline]
     pub fn set_task_cpu(&mut self, task: TaskId, cpu: CpuId) -> Option<CpuId> {
-        let from = std::mem::replace(&mut self.tasks[task.index()].cpu, cpu);
-        if let Some(numa) = self.numa.as_deref_mut().filter(|_| from != cpu) {
-            let state = &self.tasks[task.index()];
+        let state = &mut self.tasks[task.index()];
+        if state.cpu == cpu {
+            return None;
+        }
+        let from = std::mem::replace(&mut state.cpu, cpu);
+        if let Some(numa) = &mut self.numa {
             numa.update_scan_period(task, state.preferred_node, from, cpu);
             numa.migrated(state.birth);
         }
-        (from != cpu).then_some(from)
+        Some(from)
     }
 
     /// `update_rt_rq_load_avg`: a class above the fair one has run on the CPU since the last call, or not; `runs` from now on.
@@ -435,8 +439,10 @@ impl Core {
     }
 
     pub(super) fn account_idle_spell(&mut self, cpu: CpuId, now: Nanos) {
-        let jiffies = self.jiffies(now);
-        self.rqs[cpu.index()].account_idle_spell(now, jiffies);
+        if self.rqs[cpu.index()].idle_stamp != 0 {
+            let jiffies = self.jiffies(now);
+            self.rqs[cpu.index()].account_idle_spell(now, jiffies);
+        }
     }
 
     /// The kernel's tick count. At time 0 the machine has been up and idle for [`UPTIME`].

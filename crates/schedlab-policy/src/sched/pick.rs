@@ -49,9 +49,10 @@ impl<L: ClassList> Sched<L> {
             return self.pick_among_classes(cpu, now);
         }
         let picked = self.class(Self::LOWEST).pick_next_task(cpu, now);
-        self.core.set_curr(cpu, picked);
-        if picked.is_some() {
-            self.idle_exit(cpu, now);
+        let rq = &mut self.core.rqs[cpu.index()];
+        rq.curr = picked;
+        if picked.is_some() && rq.idle {
+            self.idle_is_over(cpu, now);
         }
         picked
     }

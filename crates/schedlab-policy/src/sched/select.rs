@@ -25,20 +25,19 @@ impl<L: ClassList> Sched<L> {
         let exiting = self.curr(waker_cpu).is_some_and(|waker| self.core.tasks[waker.index()].exiting);
         let kind = if exiting { kind.without_sync() } else { kind };
         let allowed = self.core.tasks[task.index()].affinity.as_ref();
-        let (cpu, rule) = match allowed.filter(|mask| mask.count() == 1).and_then(|mask| mask.lowest()) {
+        let (mut cpu, mut rule) = match allowed.filter(|mask| mask.count() == 1).and_then(|mask| mask.lowest()) {
             Some(only) => {
                 tested.function = Function::SelectTaskRq;
                 (only, "only allowed CPU")
             }
             None => self.class_of(task).select_task_rq(task, kind, &mut tested, now),
         };
-        let mut selection =
-            Selection { cpu, tested: tested.counts, scans: tested.scans, hypercalls: tested.hypercalls(), rule };
         if !self.core.is_cpu_allowed(task, cpu) {
-            selection.cpu = self.select_fallback_rq(task, now);
-            selection.rule = "not allowed on the choice";
+            (cpu, rule) = (self.select_fallback_rq(task, now), "not allowed on the choice");
             (tested.function, tested.feature) = (Function::SelectFallbackRq, None);
         }
+        let selection =
+            Selection { cpu, tested: tested.counts, scans: tested.scans, hypercalls: tested.hypercalls(), rule };
         if self.core.is_recording() {
             self.explain_placement(task, &selection, tested, now);
         }

@@ -1,6 +1,6 @@
 //! The inputs and results of the scheduler as plain data.
 
-use schedlab_model::{CpuId, CpuMask, Distance, Nanos, TaskId, Topology};
+use schedlab_model::{rarely, CpuId, CpuMask, Distance, Nanos, TaskId, Topology};
 
 use crate::decision::Function;
 use crate::dl::policy::DlPolicy;
@@ -210,8 +210,17 @@ impl Tested {
     }
 
     /// Adds a step, if they are recorded.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn step(&mut self, step: impl FnOnce() -> Step) {
+        if rarely(self.is_recording()) {
+            self.push_step(step);
+        }
+    }
+
+    /// Out of line, so that searches contain no more than the call.
+    #[cold]
+    #[inline(never)]
+    fn push_step(&mut self, step: impl FnOnce() -> Step) {
         if let Some(steps) = &mut self.steps {
             steps.taken.push(step());
         }

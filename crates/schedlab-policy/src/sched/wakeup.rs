@@ -50,10 +50,10 @@ impl<L: ClassList> Sched<L> {
         self.core.rqs[cpu.index()].on_cpu
     }
 
-    /// Sets the task that the CPU executes (`prepare_task`, `finish_task`).
+    /// Sets the task that the CPU executes (`prepare_task`, `finish_task`); returns the previous one.
     #[inline]
-    pub(crate) fn set_on_cpu(&mut self, cpu: CpuId, task: Option<TaskId>) {
-        self.core.rqs[cpu.index()].on_cpu = task;
+    pub(crate) fn set_on_cpu(&mut self, cpu: CpuId, task: Option<TaskId>) -> Option<TaskId> {
+        std::mem::replace(&mut self.core.rqs[cpu.index()].on_cpu, task)
     }
 
     /// `set_task_cpu` in `try_to_wake_up`: the task belongs to the selected CPU even if it is enqueued later.

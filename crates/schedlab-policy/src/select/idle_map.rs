@@ -129,25 +129,16 @@ impl IdleMap {
     #[inline(always)]
     pub fn set(&mut self, cpu: CpuId, idle: bool, usable: bool) {
         let slot = &mut self.slots[cpu.index()];
-        if slot.idle != idle || slot.usable != usable {
-            let was_idle = std::mem::replace(&mut slot.idle, idle);
-            slot.usable = usable;
-            let slot = *slot;
-            self.change(slot, was_idle);
-        }
-    }
-
-    fn change(&mut self, slot: Slot, was_idle: bool) {
         let (word, bit) = (slot.word as usize, 1u64 << slot.bit);
-        if was_idle != slot.idle {
+        if slot.idle != idle {
+            slot.idle = idle;
             self.idle[word] ^= bit;
             let count = &mut self.cores[slot.core as usize].idle;
-            *count = if slot.idle { *count + 1 } else { *count - 1 };
+            *count = if idle { *count + 1 } else { *count - 1 };
         }
-        if slot.usable {
-            self.usable[word] |= bit;
-        } else {
-            self.usable[word] &= !bit;
+        if slot.usable != usable {
+            slot.usable = usable;
+            self.usable[word] ^= bit;
         }
     }
 

@@ -213,11 +213,13 @@ impl Scheduler for Replay<'_> {
         u32::from(matches!(self.recorded, Recorded::Switched { pick: Some(_), .. }))
     }
 
-    fn set_on_cpu(&mut self, cpu: CpuId, task: Option<TaskId>) {
-        if task.is_some() {
+    fn set_on_cpu(&mut self, cpu: CpuId, task: Option<TaskId>) -> Option<TaskId> {
+        let prev = self.executes(cpu);
+        if task.is_some() && task != prev {
             let now = self.clock_task(cpu);
             self.model.sched.idle_exit(cpu, now);
         }
+        prev
     }
 
     fn idle_enter(&mut self, cpu: CpuId, now: Nanos) {
