@@ -115,7 +115,7 @@ pub fn scale_load_down(weight: u64) -> u64 {
 /// `delta * weight / load` (`__calc_delta`); `weight` is at full resolution and is scaled down here.
 #[inline(never)]
 #[must_use]
-pub fn calc_delta(delta: u64, weight: u64, load: LoadWeight) -> u64 {
+pub fn calc_delta(delta: u64, weight: u64, load: &LoadWeight) -> u64 {
     if load.divides {
         return delta.wrapping_mul(weight) / load.weight.max(1);
     }
@@ -134,7 +134,7 @@ pub fn calc_delta(delta: u64, weight: u64, load: LoadWeight) -> u64 {
 /// `calc_delta_fair`: wall time to virtual time.
 #[inline]
 #[must_use]
-pub fn calc_delta_fair(delta: u64, load: LoadWeight) -> u64 {
+pub fn calc_delta_fair(delta: u64, load: &LoadWeight) -> u64 {
     if load.weight == NICE_0_LOAD {
         delta
     } else {
@@ -168,10 +168,10 @@ mod tests {
     #[test]
     fn spans_of_hours_wrap_as_in_the_kernel() {
         let (hours, lost) = ((1u64 << 44) + 335, 335 * NICE_0_LOAD / nice(5).weight);
-        assert_eq!(calc_delta_fair(hours, nice(5).dividing(true)), lost);
-        assert_eq!(calc_delta_fair(hours, nice(0).dividing(true)), hours);
+        assert_eq!(calc_delta_fair(hours, &nice(5).dividing(true)), lost);
+        assert_eq!(calc_delta_fair(hours, &nice(0).dividing(true)), hours);
         let exact = (u128::from(hours) * 1024 / 335) as u64;
-        assert!(calc_delta_fair(hours, nice(5)).abs_diff(exact) < exact >> 20);
+        assert!(calc_delta_fair(hours, &nice(5)).abs_diff(exact) < exact >> 20);
     }
 
     /// As Debian's 7.2.13 charged, where the multiplication misses by one in either direction.
@@ -180,8 +180,8 @@ mod tests {
         for (level, wall, divided, multiplied) in
             [(5, 3_203_005, 9_790_677, 9_790_678), (19, 674_835, 46_068_736, 46_068_735), (0, 7, 7, 7)]
         {
-            assert_eq!(calc_delta_fair(wall, nice(level).dividing(true)), divided, "nice {level}");
-            assert_eq!(calc_delta_fair(wall, nice(level)), multiplied, "nice {level}");
+            assert_eq!(calc_delta_fair(wall, &nice(level).dividing(true)), divided, "nice {level}");
+            assert_eq!(calc_delta_fair(wall, &nice(level)), multiplied, "nice {level}");
         }
     }
 
@@ -198,15 +198,15 @@ mod tests {
             (10, 9_309_090),
             (19, 68_266_666),
         ] {
-            assert_eq!(calc_delta_fair(1_000_000, nice(level)), virtual_ns, "nice {level}");
+            assert_eq!(calc_delta_fair(1_000_000, &nice(level)), virtual_ns, "nice {level}");
         }
-        assert_eq!(calc_delta_fair(1_000_000, LoadWeight::of_task(0, FairPolicy::Idle)), 341_333_333);
+        assert_eq!(calc_delta_fair(1_000_000, &LoadWeight::of_task(0, FairPolicy::Idle)), 341_333_333);
         assert_eq!(LoadWeight::of_task(0, FairPolicy::Batch), nice(0));
     }
 
     #[test]
     fn a_share_of_a_summed_weight() {
-        assert_eq!(calc_delta(24_000_000, NICE_0_LOAD, LoadWeight::of_sum(2 * NICE_0_LOAD)), 11_999_994);
+        assert_eq!(calc_delta(24_000_000, NICE_0_LOAD, &LoadWeight::of_sum(2 * NICE_0_LOAD)), 11_999_994);
     }
 
     #[test]
@@ -244,7 +244,7 @@ mod tests {
             factor *= u128::from(load.inverse());
             cut(&mut factor, &mut shift);
             let exact = (u128::from(delta) * factor) >> shift;
-            prop_assert_eq!(calc_delta(delta, weight, load), exact as u64);
+            prop_assert_eq!(calc_delta(delta, weight, &load), exact as u64);
         }
 
         /// The fixed point stays within a ten-thousandth of the true quotient, or one unit, for a task's weight.
@@ -252,7 +252,7 @@ mod tests {
         fn calc_delta_is_close_to_the_quotient(delta in 0u64..1 << 40, level in -20i8..20) {
             let load = nice(level);
             let exact = u128::from(delta) * u128::from(NICE_0_LOAD) / u128::from(load.weight);
-            let error = u128::from(calc_delta_fair(delta, load)).abs_diff(exact);
+            let error = u128::from(calc_delta_fair(delta, &load)).abs_diff(exact);
             prop_assert!(error <= exact / 10_000 + 1, "{error} of {exact}");
         }
     }

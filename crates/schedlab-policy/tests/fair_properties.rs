@@ -271,7 +271,7 @@ impl Machine {
         let left = order[0];
         let granularity = |task| {
             let knob = self.fair.config.knobs.wakeup_granularity;
-            schedlab_policy::weight::calc_delta_fair(knob, self.fair.entity(task).load) as i64
+            schedlab_policy::weight::calc_delta_fair(knob, &self.fair.entity(task).load) as i64
         };
         let near = |task: TaskId| key(task) - key(left) <= granularity(left).max(0);
         let second = order.get(1).copied().filter(|_| skip == Some(left)).filter(|task| near(*task));

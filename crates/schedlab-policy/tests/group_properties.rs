@@ -264,7 +264,7 @@ impl Machine {
         let key = |member| rq.key(se(member).vruntime);
         order.sort_by_key(|member| key(*member));
         let left = order[0];
-        let granularity = calc_delta_fair(self.fair.config.knobs.wakeup_granularity, se(left).load) as i64;
+        let granularity = calc_delta_fair(self.fair.config.knobs.wakeup_granularity, &se(left).load) as i64;
         let near = |member: &Member| key(*member) - key(left) <= granularity;
         let second = order.get(1).copied().filter(|_| skip == Some(left)).filter(near);
         next.filter(near).or(last.filter(near)).or(second).or(Some(left))

@@ -71,6 +71,7 @@ impl CfsRq {
     /// Adds to the task counters.
     #[inline]
     pub(super) fn count(&mut self, counted: Counted) {
+        self.counted = true;
         self.h_nr_running = self.h_nr_running.wrapping_add_signed(counted.tasks);
         self.idle_h_nr_running = self.idle_h_nr_running.wrapping_add_signed(counted.idle);
         self.h_nr_delayed = self.h_nr_delayed.wrapping_add_signed(counted.delayed);

@@ -89,14 +89,17 @@ impl CfsRq {
     /// The queue's sums with the running entity added, if it is still queued.
     #[inline(always)]
     pub(super) fn average(&self, entities: &Entities) -> Average {
+        self.average_with(self.running_entity(entities))
+    }
+
+    /// The same where the running entity is at hand.
+    #[inline(always)]
+    pub(super) fn average_with(&self, running: Option<&Entity>) -> Average {
         let (mut sum, mut weight) = (self.avg_vruntime, self.avg_load);
-        if self.curr.is_some() {
-            let curr = &entities[self.curr];
-            if curr.on_rq {
-                let counted = self.avg_vruntime_weight(curr.h_load);
-                sum = sum.wrapping_add(self.key(curr.vruntime).wrapping_mul(counted));
-                weight += counted;
-            }
+        if let Some(curr) = running {
+            let counted = self.avg_vruntime_weight(curr.h_load);
+            sum = sum.wrapping_add(self.key(curr.vruntime).wrapping_mul(counted));
+            weight += counted;
         }
         let Averaging { wide, truncates, .. } = self.averaging;
         Average { v0: self.min_vruntime, sum, weight, wide, truncates }
@@ -222,19 +225,19 @@ impl CfsRq {
     /// `entity_lag`: `V - v` within its bound.
     #[inline(always)]
     pub(super) fn entity_lag(&self, entities: &Entities, config: &KernelConfig, id: EntityId, v: Vruntime) -> i64 {
-        let limit = self.lag_limit(entities, config, id);
-        v.since(entities[id].vruntime).clamp(-limit, limit)
+        let se = &entities[id];
+        let limit = self.lag_limit(entities, config, se);
+        v.since(se.vruntime).clamp(-limit, limit)
     }
 
     /// The largest lag that an entity keeps over a sleep, in its virtual time.
     #[inline(always)]
-    pub(super) fn lag_limit(&self, entities: &Entities, config: &KernelConfig, id: EntityId) -> i64 {
-        let se = &entities[id];
+    pub(super) fn lag_limit(&self, entities: &Entities, config: &KernelConfig, se: &Entity) -> i64 {
         let wall = match config.rules.lag_limit {
             LagLimit::OwnSlice => config.tick_nsec().max(2 * se.slice),
             LagLimit::LongestSlice => self.cfs_rq_max_slice(entities) + config.tick_nsec(),
         };
-        calc_delta_fair(wall, se.h_load).min(i64::MAX as u64) as i64
+        calc_delta_fair(wall, &se.h_load).min(i64::MAX as u64) as i64
     }
 
     /// `cfs_rq_max_slice`.

@@ -91,3 +91,14 @@ impl Arena {
         }
     }
 }
+
+impl CfsRq {
+    /// `clear_buddies` where there are no groups.
+    #[inline(always)]
+    pub(super) fn clear_own_buddies(&mut self, id: EntityId) {
+        if self.has_buddy(id) {
+            let buddies = [&mut self.next, &mut self.last, &mut self.skip];
+            buddies.into_iter().filter(|buddy| **buddy == id).for_each(|buddy| *buddy = EntityId::NIL);
+        }
+    }
+}

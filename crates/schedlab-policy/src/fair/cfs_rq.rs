@@ -5,8 +5,8 @@
 //! [`charge`](super::charge), [`reweight_entity`](super::reweight_entity). None of them accesses another queue.
 
 use super::entities::Entities;
-use super::entity::EntityId;
-use super::tree::{Slices, Tree};
+use super::entity::{Entity, EntityId};
+use super::tree::{Node, Slices, Tree};
 use crate::group_id::GroupId;
 use crate::pelt::cfs_rq_load::QueueLoad;
 use crate::version::load::Signals;
@@ -31,6 +31,8 @@ pub struct CfsRq {
     pub h_nr_running: u32,
     /// Tasks below whose dequeue is delayed.
     pub h_nr_delayed: u32,
+    /// Tasks have been counted that the CPU's runqueue does not know of yet.
+    pub(super) counted: bool,
     /// Idle entities.
     pub idle_nr_running: u32,
     /// SCHED_IDLE tasks below, and every task below an idle group.
@@ -91,6 +93,7 @@ impl CfsRq {
             nr_running: 0,
             h_nr_running: 0,
             h_nr_delayed: 0,
+            counted: false,
             idle_nr_running: 0,
             idle_h_nr_running: 0,
             hrtick_active: false,
@@ -155,7 +158,7 @@ impl CfsRq {
     }
 
     /// `update_cfs_rq_load_avg`.
-    #[inline(always)]
+    #[inline(never)]
     pub(super) fn update_cfs_rq_load_avg(&mut self, now: Nanos, signals: &Signals) -> bool {
         let (weight, runnable, running) = (self.load.scaled(), self.runnable(signals), self.h_curr.is_some());
         self.pelt.update_cfs_rq_load_avg(now, weight, runnable, running, signals)
@@ -173,6 +176,12 @@ impl CfsRq {
     #[inline]
     pub(super) fn running(&self, entities: &Entities) -> Option<EntityId> {
         (self.curr.is_some() && entities[self.curr].on_rq).then_some(self.curr)
+    }
+
+    /// The same as a reference.
+    #[inline(always)]
+    pub(super) fn running_entity<'a>(&self, entities: &'a Entities) -> Option<&'a Entity> {
+        self.curr.some().map(|curr| &entities[curr]).filter(|curr| curr.on_rq)
     }
 
     /// Time of the last charge to the running entity: the clock of calls without a time of their own.
@@ -196,43 +205,53 @@ impl CfsRq {
     /// `__enqueue_entity`: into the tree, and into the sums behind V.
     #[inline(always)]
     pub(super) fn __enqueue_entity(&mut self, entities: &mut Entities, config: &KernelConfig, id: EntityId) {
-        let se = &entities[id];
-        let slice = se.slice;
-        let (key, value) = if config.is_eevdf() {
-            self.avg_vruntime_add(se);
-            self.tree_changed(entities, config);
-            match config.rules.tree_key {
-                TreeKey::Deadline => (se.deadline, se.vruntime),
-                TreeKey::Vruntime => (se.vruntime, se.deadline),
-            }
-        } else {
-            (se.vruntime, se.vruntime)
-        };
-        self.tree.rb_add_augmented_cached(&mut entities.nodes, id, key, value, slice);
+        let (se, nodes) = entities.with_nodes(id);
+        self.join_tree(se, nodes, config, id);
+        self.tree_changed(entities, config);
     }
 
     /// `__dequeue_entity`: out of both.
     #[inline(always)]
     pub(super) fn __dequeue_entity(&mut self, entities: &mut Entities, config: &KernelConfig, id: EntityId) {
-        self.tree.rb_erase_augmented_cached(&mut entities.nodes, id);
+        let (se, nodes) = entities.with_nodes(id);
+        self.leave_tree(se, nodes, config, id);
+        self.tree_changed(entities, config);
+    }
+
+    /// The part of `__enqueue_entity` that concerns no other entity. [`CfsRq::tree_changed`] must follow.
+    #[inline(always)]
+    pub(super) fn join_tree(&mut self, se: &Entity, nodes: &mut [Node], config: &KernelConfig, id: EntityId) {
+        let (mut key, mut value) = (se.vruntime, se.vruntime);
         if config.is_eevdf() {
-            self.avg_vruntime_sub(&entities[id]);
-            self.tree_changed(entities, config);
+            self.avg_vruntime_add(se);
+            match config.rules.tree_key {
+                TreeKey::Deadline => key = se.deadline,
+                TreeKey::Vruntime => value = se.deadline,
+            }
+        }
+        self.tree.rb_add_augmented_cached(nodes, id, key, value, se.slice);
+    }
+
+    /// The part of `__dequeue_entity` that concerns no other entity. [`CfsRq::tree_changed`] must follow.
+    #[inline(always)]
+    pub(super) fn leave_tree(&mut self, se: &Entity, nodes: &mut [Node], config: &KernelConfig, id: EntityId) {
+        self.tree.rb_erase_augmented_cached(nodes, id);
+        if config.is_eevdf() {
+            self.avg_vruntime_sub(se);
         }
     }
 
     /// `update_zero_vruntime` where v0 moves with the tree.
     #[inline(always)]
-    fn tree_changed(&mut self, entities: &Entities, config: &KernelConfig) {
-        if config.rules.zero == ZeroPoint::AverageOfTree {
+    pub(super) fn tree_changed(&mut self, entities: &Entities, config: &KernelConfig) {
+        if config.rules.zero == ZeroPoint::AverageOfTree && config.is_eevdf() {
             self.zero_to_average(entities);
         }
     }
 
     /// `account_entity_enqueue`.
     #[inline]
-    pub(super) fn account_entity_enqueue(&mut self, entities: &Entities, signals: &Signals, id: EntityId) {
-        let se = &entities[id];
+    pub(super) fn account_entity_enqueue(&mut self, se: &Entity, signals: &Signals) {
         if signals.runnable_load {
             self.pelt.enqueue_runnable_load_avg(&se.avg, se.runnable_weight());
         }
@@ -243,8 +262,7 @@ impl CfsRq {
 
     /// `account_entity_dequeue`.
     #[inline]
-    pub(super) fn account_entity_dequeue(&mut self, entities: &Entities, signals: &Signals, id: EntityId) {
-        let se = &entities[id];
+    pub(super) fn account_entity_dequeue(&mut self, se: &Entity, signals: &Signals) {
         if signals.runnable_load {
             self.pelt.dequeue_runnable_load_avg(&se.avg, se.runnable_weight());
         }

@@ -33,7 +33,7 @@ impl CfsRq {
     ) -> Ended {
         let se = &mut entities[curr];
         se.update_se(delta, now);
-        se.vruntime = se.vruntime.plus(calc_delta_fair(delta, se.h_load) as i64);
+        se.vruntime = se.vruntime.plus(calc_delta_fair(delta, &se.h_load) as i64);
         let running = se.on_rq.then_some(se.vruntime);
         if !config.is_eevdf() {
             self.follow_minimum(entities, running, TreeKey::Vruntime);
@@ -71,7 +71,7 @@ impl Entity {
         if !self.custom_slice {
             self.slice = base_slice;
         }
-        self.deadline = self.vruntime.plus(calc_delta_fair(self.slice, self.h_load) as i64);
+        self.deadline = self.vruntime.plus(calc_delta_fair(self.slice, &self.h_load) as i64);
         true
     }
 }

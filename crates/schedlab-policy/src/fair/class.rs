@@ -25,15 +25,20 @@ impl FairClass<'_> {
     /// After anything that may have changed the CPU's queue or recorded a decision.
     #[inline(always)]
     pub(crate) fn sync(&mut self, cpu: CpuId) {
-        let (q, class) = (self.fair.rq(cpu), self.fair.class);
-        let rq = &mut self.core.rqs[cpu.index()];
-        rq.sched_idle = q.idle_h_nr_running;
-        if rq.by_class[class.index()] != q.h_nr_running {
-            self.core.set_nr_running(cpu, class, q.h_nr_running);
+        if std::mem::take(&mut self.fair.queues.arena.rqs[cpu.index()].counted) {
+            self.take_counts(cpu);
         }
         if self.core.is_recording() {
             self.drain_log();
         }
+    }
+
+    /// The runqueue takes over the counters of the CPU's queue.
+    #[inline]
+    pub(crate) fn take_counts(&mut self, cpu: CpuId) {
+        let q = self.fair.rq(cpu);
+        self.core.rqs[cpu.index()].sched_idle = q.idle_h_nr_running;
+        self.core.set_nr_running(cpu, self.fair.class, q.h_nr_running);
     }
 
     #[cold]

@@ -53,14 +53,14 @@ impl Queues {
             }
             return dequeued;
         }
+        if !self.dequeue_entity(rq, id, flags, now) {
+            return false;
+        }
         let group = self.arena.is_group(id);
         let mut counted = if group { Counted::default() } else { Counted::task(&self.arena.entities[id]).leaving() };
         if flags.delayed {
             // The end of the delay counts it down by itself.
             counted.delayed = 0;
-        }
-        if !self.dequeue_entity(rq, id, flags, now) {
-            return false;
         }
         if !group {
             let root = self.arena.root_of(rq);

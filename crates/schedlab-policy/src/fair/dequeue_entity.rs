@@ -25,7 +25,7 @@ impl Queues {
         }
         self.dequeue_entity_eevdf(rq, id, flags, now);
         if flags.delayed {
-            self.finish_delayed_dequeue_entity(id);
+            self.finish_delayed_dequeue_entity(rq, id);
         }
         true
     }
@@ -63,7 +63,7 @@ impl Queues {
     }
 
     /// The part of every dequeue that concerns load, before the entity leaves.
-    #[inline]
+    #[inline(always)]
     fn detach_load(&mut self, rq: usize, id: EntityId, flags: Dequeue, now: Nanos) {
         let signals = &self.config.rules.pelt;
         let detaches = flags.migrating && signals.detach_in_dequeue && self.arena.entities[id].is_task();
@@ -90,7 +90,7 @@ impl Queues {
         self.reweigh_group(id, now);
     }
 
-    #[inline]
+    #[inline(always)]
     fn leave(&mut self, rq: usize, id: EntityId, flags: Dequeue, now: Nanos) {
         self.arena.clear_buddies(rq, id);
         let q = &mut self.arena.rqs[rq];
@@ -100,12 +100,12 @@ impl Queues {
         self.leave_queue(rq, id, flags, now);
     }
 
-    #[inline]
+    #[inline(always)]
     fn leave_queue(&mut self, rq: usize, id: EntityId, flags: Dequeue, now: Nanos) {
         let (q, se) = (&mut self.arena.rqs[rq], &mut self.arena.entities[id]);
         se.on_rq = false;
         se.asleep = flags.sleep;
-        q.account_entity_dequeue(&self.arena.entities, &self.config.rules.pelt, id);
+        q.account_entity_dequeue(se, &self.config.rules.pelt);
         if rarely(self.pools.used) && q.runtime_enabled && q.nr_running == 0 {
             self.pools.return_cfs_rq_runtime(q, &self.config, now);
         }
@@ -124,14 +124,14 @@ impl Queues {
     #[inline(always)]
     pub fn set_delayed(&mut self, rq: usize, id: EntityId, now: Nanos) {
         self.arena.clear_buddies(rq, id);
-        let own = self.arena.entities[id].rq();
+        let own = self.arena.queue_of(id, rq);
         self.arena.update_load_avg(&self.config.rules.pelt, own, id, false, now);
         if self.config.rules.delayed_lag == DelayedLag::Heals {
             self.arena.rqs[rq].update_entity_lag(&mut self.arena.entities, &self.config, id);
         }
         self.arena.entities[id].sched_delayed = true;
         if !self.arena.is_group(id) {
-            self.count_delayed(id, 1);
+            self.count_delayed(rq, id, 1);
         }
         if self.is_recording() {
             self.explain_delay(rq, id, now);
@@ -140,25 +140,35 @@ impl Queues {
 
     /// `clear_delayed`.
     #[inline(always)]
-    pub fn clear_delayed(&mut self, id: EntityId) {
+    pub fn clear_delayed(&mut self, rq: usize, id: EntityId) {
         self.arena.entities[id].sched_delayed = false;
         if !self.arena.is_group(id) {
-            self.count_delayed(id, -1);
+            self.count_delayed(rq, id, -1);
         }
     }
 
     /// `finish_delayed_dequeue_entity`: the counters of the levels above are the caller's.
-    fn finish_delayed_dequeue_entity(&mut self, id: EntityId) {
-        self.clear_delayed(id);
+    fn finish_delayed_dequeue_entity(&mut self, rq: usize, id: EntityId) {
+        self.clear_delayed(rq, id);
         if self.config.has(Feature::DelayZero) {
             let se = &mut self.arena.entities[id];
             se.vlag = se.vlag.min(0);
         }
     }
 
-    /// A task whose dequeue becomes delayed, or is so no longer, is not runnable, or is again, at every level.
+    /// A task whose dequeue becomes delayed, or is so no longer, is not runnable, or is again, at every level. `rq`: where it
+    /// competes.
     #[inline]
-    pub fn count_delayed(&mut self, id: EntityId, delayed: i32) {
+    pub fn count_delayed(&mut self, rq: usize, id: EntityId, delayed: i32) {
+        if rarely(self.arena.grouped) {
+            return self.count_delayed_levels(id, delayed);
+        }
+        let q = &mut self.arena.rqs[rq];
+        q.h_nr_delayed = q.h_nr_delayed.wrapping_add_signed(delayed);
+    }
+
+    #[inline(never)]
+    fn count_delayed_levels(&mut self, id: EntityId, delayed: i32) {
         let mut at = id;
         while at.is_some() {
             let se = &self.arena.entities[at];

@@ -31,7 +31,7 @@ impl Queues {
             self.arena.rqs[rq].make_absolute(&mut self.arena.entities[id]);
         }
         self.attach_load(rq, id, now);
-        self.arena.rqs[rq].account_entity_enqueue(&self.arena.entities, &self.config.rules.pelt, id);
+        self.arena.rqs[rq].account_entity_enqueue(&self.arena.entities[id], &self.config.rules.pelt);
         if flags.wakeup {
             self.arena.rqs[rq].place_entity_cfs(&mut self.arena.entities[id], &self.config, None, now);
         }
@@ -54,12 +54,12 @@ impl Queues {
         if !curr {
             q.place_entity(&mut self.arena.entities, &self.config, id, flags, q.nr_running);
         }
-        q.account_entity_enqueue(&self.arena.entities, &self.config.rules.pelt, id);
+        q.account_entity_enqueue(&self.arena.entities[id], &self.config.rules.pelt);
         self.join(rq, id, flags, curr, now);
     }
 
     /// The part of every enqueue that concerns load: the queue's average, and the weight of a group's entity.
-    #[inline]
+    #[inline(always)]
     fn attach_load(&mut self, rq: usize, id: EntityId, now: Nanos) {
         let signals = &self.config.rules.pelt;
         // The group's sum is updated once: here, or with the attached load.
@@ -77,12 +77,12 @@ impl Queues {
     /// `enqueue_entity` from 7.3 on: the entity counts on its group's queue.
     pub fn join_hierarchy(&mut self, rq: usize, id: EntityId, flags: Enqueue, now: Nanos) {
         self.attach_load(rq, id, now);
-        self.arena.rqs[rq].account_entity_enqueue(&self.arena.entities, &self.config.rules.pelt, id);
+        self.arena.rqs[rq].account_entity_enqueue(&self.arena.entities[id], &self.config.rules.pelt);
         self.arena.entities[id].joined(flags);
         self.check_first_enqueue(rq, now);
     }
 
-    #[inline]
+    #[inline(always)]
     fn join(&mut self, rq: usize, id: EntityId, flags: Enqueue, curr: bool, now: Nanos) {
         self.arena.entities[id].joined(flags);
         if !curr {
@@ -122,7 +122,7 @@ impl Queues {
             }
         }
         self.arena.update_load_avg(&self.config.rules.pelt, rq, id, false, now);
-        self.clear_delayed(id);
+        self.clear_delayed(rq, id);
     }
 
     fn place_queued_again(&mut self, rq: usize, id: EntityId) {

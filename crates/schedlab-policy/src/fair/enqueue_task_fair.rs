@@ -12,20 +12,27 @@ use crate::GroupSlice;
 use schedlab_model::{rarely, CpuId, Nanos};
 
 impl Queues {
-    /// `enqueue_task_fair`.
-    #[inline]
+    /// `enqueue_task_fair`. The part for a task that is still queued is inlined: every wakeup of such a task takes it.
+    #[inline(always)]
     pub fn enqueue_task_fair(&mut self, cpu: CpuId, id: EntityId, flags: Enqueue, now: Nanos) {
-        let rq = self.arena.queue_of(id, cpu.index());
         if rarely(self.pools.used) && self.arena.entities[id].throttled && self.enqueue_throttled_task(id) {
             return;
         }
-        if self.arena.entities[id].on_rq {
-            if self.arena.entities[id].sched_delayed {
-                self.arena.util_est_enqueue(&self.config, cpu, id);
-                self.requeue_delayed_entity(self.arena.competes_on(rq), id, now);
-            }
-            return;
+        let se = &self.arena.entities[id];
+        if !se.on_rq {
+            return self.enqueue_unqueued_task(cpu, id, flags, now);
         }
+        if se.sched_delayed {
+            self.arena.util_est_enqueue(&self.config, cpu, id);
+            let rq = self.arena.queue_of(id, cpu.index());
+            self.requeue_delayed_entity(self.arena.competes_on(rq), id, now);
+        }
+    }
+
+    /// The same of a task that is not queued.
+    #[inline(never)]
+    fn enqueue_unqueued_task(&mut self, cpu: CpuId, id: EntityId, flags: Enqueue, now: Nanos) {
+        let rq = self.arena.queue_of(id, cpu.index());
         if flags.initial {
             self.arena.post_init_entity_util_avg(&self.config.rules.pelt, cpu, id);
         }

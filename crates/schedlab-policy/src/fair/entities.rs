@@ -56,6 +56,12 @@ impl IndexMut<EntityId> for Entities {
 }
 
 impl Entities {
+    /// An entity together with the nodes of the trees.
+    #[inline]
+    pub fn with_nodes(&mut self, id: EntityId) -> (&mut Entity, &mut [Node]) {
+        (&mut self.list[id.index()], &mut self.nodes)
+    }
+
     /// Number of task ids given out so far.
     pub fn nr_tasks(&self) -> usize {
         self.nr_tasks

@@ -181,7 +181,7 @@ impl Fair {
 impl Fair {
     /// `enqueue_task_fair`: the task becomes runnable on the CPU. If that is not the CPU it was on last,
     /// [`Fair::migrate_task_rq`] comes before. With `delayed` it must still be queued there.
-    #[inline]
+    #[inline(always)]
     pub fn enqueue_task(&mut self, cpu: CpuId, task: TaskId, flags: Enqueue, now: Nanos) {
         debug_assert_eq!(self.entity(task).cpu, cpu, "a task is enqueued where it belongs");
         self.queues.enqueue_task_fair(cpu, EntityId::of(task), flags, now);
@@ -201,24 +201,12 @@ impl Fair {
         }
     }
 
-    /// `pick_next_task_fair`: picks and switches to the next task of the CPU. A task picked again is neither put nor set
-    /// (FAIR_GROUP_SCHED builds), so its run continues. `None`: the queue is empty and no task is current any more.
+    /// `pick_next_task_fair`: picks and switches to the next task of the CPU. `None`: the queue is empty and no task is
+    /// current any more.
     #[inline]
     pub fn pick_next_task(&mut self, cpu: CpuId, now: Nanos) -> Option<TaskId> {
-        let (root, queues) = (cpu.index(), &mut self.queues);
-        let picked = queues.pick_task_fair(root, now);
-        let prev = queues.arena.leaf(root);
-        if self.config.rules.pick_clears_buddies {
-            queues.arena.clear_buddies_upwards(picked);
-        }
-        if picked != prev {
-            queues.switch(root, prev, picked, now);
-        }
-        let arena = &mut queues.arena;
-        if picked.is_some() && (picked != prev || !self.config.is_eevdf()) {
-            arena.rqs[root].list_move(&mut arena.entities.neighbours, picked);
-        }
-        arena.rqs[root].resched = Resched::No;
+        let picked = self.queues.pick_task_fair(cpu.index(), now);
+        self.queues.switch_to_picked(cpu.index(), picked, now);
         picked.task()
     }
 

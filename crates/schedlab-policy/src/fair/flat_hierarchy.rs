@@ -80,7 +80,7 @@ impl Queues {
             q.__dequeue_entity(&mut self.arena.entities, &self.config, id);
         }
         if flags.delayed {
-            self.clear_delayed(id);
+            self.clear_delayed(root, id);
         }
         true
     }

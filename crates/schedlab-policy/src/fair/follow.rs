@@ -63,7 +63,8 @@ impl Fair {
         let se = &mut self.queues.arena.entities[id];
         if se.on_rq && !se.sched_delayed {
             se.sched_delayed = true;
-            self.queues.count_delayed(id, 1);
+            let rq = se.rq();
+            self.queues.count_delayed(rq, id, 1);
         }
     }
 }

@@ -13,6 +13,7 @@ use super::entity::{Entity, EntityId};
 use crate::features::Feature;
 use crate::pelt::clock::PeltClock;
 use crate::pelt::group::{calc_group_runnable, calc_group_shares, propagate_entity_load_avg, GroupEntity};
+use crate::pelt::sched_avg::State;
 use crate::version::load::Signals;
 use crate::weight::{scale_load_down, LoadWeight};
 use crate::KernelConfig;
@@ -23,17 +24,48 @@ pub(super) const BOOT: Nanos = 1 << 20;
 
 impl CfsRq {
     /// The entity and the queue are brought up to `at`, by the clock of load tracking. Whether the queue's averages changed.
-    #[inline(never)]
-    fn update_load_avg(&mut self, se: &mut Entity, id: EntityId, at: Nanos, signals: &Signals) -> bool {
-        if se.avg.is_due(at) && se.avg.last_update_time != 0 {
-            let runnable = match signals.runnable_load {
-                true => scale_load_down(se.runnable_weight()),
-                false if se.sched_delayed => 0,
-                false => u64::from(se.runnable),
-            };
-            se.avg.__update_load_avg_se(at, se.load, se.on_rq, runnable, self.h_curr == id, signals);
+    /// Nothing is shorter than a unit: often the queue was just updated for another task.
+    #[inline(always)]
+    pub(super) fn update_load_avg(&mut self, se: &mut Entity, id: EntityId, at: Nanos, signals: &Signals) -> bool {
+        if se.avg.is_due(at) {
+            se.update_load_avg(at, self.h_curr == id, signals);
         }
         self.pelt.is_due(at) && self.update_cfs_rq_load_avg(at, signals)
+    }
+}
+
+impl Entity {
+    /// The part of `update_load_avg` that concerns the entity itself.
+    #[inline(never)]
+    fn update_load_avg(&mut self, at: Nanos, running: bool, signals: &Signals) {
+        let runnable = self.runnable_state(signals);
+        let state = State { load: u64::from(self.on_rq), runnable, running };
+        // The time since 0, the update of one that is not attached, is longer than a segment.
+        if !self.avg.add_within_segment(at, state, signals) {
+            self.end_segment(at, running, signals);
+        }
+    }
+
+    /// The same where a segment ends.
+    #[inline(never)]
+    fn end_segment(&mut self, at: Nanos, running: bool, signals: &Signals) {
+        if self.avg.last_update_time != 0 {
+            let runnable = match signals.runnable_load {
+                true => scale_load_down(self.runnable_weight()),
+                false => self.runnable_state(signals),
+            };
+            self.avg.__update_load_avg_se(at, self.load, self.on_rq, runnable, running, signals);
+        }
+    }
+
+    /// How many runnable tasks it stands for; 5.2: whether it is queued.
+    #[inline(always)]
+    fn runnable_state(&self, signals: &Signals) -> u64 {
+        match signals.runnable_load {
+            true => u64::from(self.on_rq),
+            false if self.sched_delayed => 0,
+            false => u64::from(self.runnable),
+        }
     }
 }
 
@@ -47,11 +79,7 @@ impl Arena {
         if rarely(self.grouped) {
             return self.update_group_load_avg(signals, rq, id, tg, at, now);
         }
-        let (q, se) = (&mut self.rqs[rq], &mut self.entities[id]);
-        // Nothing is shorter than a unit: often the queue was just updated for another task.
-        if q.pelt.is_due(at) || se.avg.is_due(at) {
-            q.update_load_avg(se, id, at, signals);
-        }
+        self.rqs[rq].update_load_avg(&mut self.entities[id], id, at, signals);
     }
 
     /// The same where there are groups; `at`: now, by the clock of load tracking.
@@ -127,7 +155,7 @@ impl Arena {
 
     /// `cfs_rq_clock_pelt`.
     #[inline(always)]
-    fn cfs_rq_clock_pelt(&mut self, rq: usize, now: Nanos) -> Nanos {
+    pub fn cfs_rq_clock_pelt(&mut self, rq: usize, now: Nanos) -> Nanos {
         if rarely(self.scaled) {
             return self.scaled_clock_pelt(rq, now);
         }

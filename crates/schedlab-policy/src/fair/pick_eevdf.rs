@@ -121,13 +121,12 @@ impl CfsRq {
     /// `pick_eevdf` and the rule that decided.
     #[inline(always)]
     pub(super) fn pick_eevdf(&self, entities: &Entities, config: &KernelConfig, protect: bool) -> (EntityId, PickRule) {
-        let first = self.tree.first();
+        let (first, running) = (self.tree.first(), self.running_entity(entities));
         if self.nr_competing(config) == 1 {
-            return (self.running(entities).unwrap_or(first), PickRule::OnlyOne);
+            return (if running.is_some() { self.curr } else { first }, PickRule::OnlyOne);
         }
-        let average = self.average(entities);
-        let curr = self.curr.some().map(|curr| &entities[curr]);
-        let curr = curr.filter(|curr| curr.on_rq && average.vruntime_eligible(curr.vruntime));
+        let average = self.average_with(running);
+        let curr = running.filter(|curr| average.vruntime_eligible(curr.vruntime));
         if protect && curr.is_some_and(|curr| curr.protect_slice(config)) {
             return (self.curr, PickRule::Protected);
         }
@@ -139,10 +138,10 @@ impl CfsRq {
                 false => (first, PickRule::NoneEligible),
             };
         }
-        let best = self.tree.first_eligible(&entities.nodes, |v| average.vruntime_eligible(v));
+        let best = self.tree.first_eligible(&entities.nodes, move |v| average.vruntime_eligible(v));
         if best.is_nil() {
             // An entity is always at or left of V; an overflow of the sums could still hide every one.
-            return (self.running(entities).unwrap_or(first), PickRule::OnlyEligible);
+            return (if running.is_some() { self.curr } else { first }, PickRule::OnlyEligible);
         }
         match curr {
             Some(curr) if curr.deadline.before(entities[best].deadline) => (self.curr, PickRule::EarliestDeadline),
@@ -181,7 +180,7 @@ impl Entities {
     /// `wakeup_gran`.
     #[inline]
     pub fn wakeup_gran(&self, config: &KernelConfig, se: EntityId) -> u64 {
-        calc_delta_fair(config.knobs.wakeup_granularity, self[se].h_load)
+        calc_delta_fair(config.knobs.wakeup_granularity, &self[se].h_load)
     }
 }
 

@@ -1,9 +1,12 @@
 //! The pick over all levels and the switch to what was picked (`pick_task_fair`, `put_prev_entity`, `set_next_entity`).
 
-use super::entity::EntityId;
+use super::cfs_rq::CfsRq;
+use super::entities::Entities;
+use super::entity::{Entity, EntityId};
 use super::explain::Reason;
 use super::pick_eevdf::CfsPick;
 use super::queues::Queues;
+use crate::{KernelConfig, Resched};
 use schedlab_model::{rarely, Nanos};
 
 impl Queues {
@@ -15,9 +18,7 @@ impl Queues {
             if self.arena.rqs[rq].nr_competing(&self.config) == 0 {
                 return EntityId::NIL;
             }
-            if self.arena.rqs[rq].running(&self.arena.entities).is_some() {
-                self.update_curr_eevdf(rq, now);
-            }
+            self.update_running(rq, now);
             if rarely(self.pools.used) && !self.config.rules.throttles_at_once() && self.check_cfs_rq_runtime(rq, now) {
                 if !self.config.rules.throttles_tasks() {
                     rq = root;
@@ -85,9 +86,40 @@ impl Queues {
         }
     }
 
+    /// The end of `pick_next_task_fair`: switches to the task that was picked, or none. A task picked again is neither put nor
+    /// set (FAIR_GROUP_SCHED builds), so its run continues.
+    #[inline(always)]
+    pub fn switch_to_picked(&mut self, root: usize, picked: EntityId, now: Nanos) {
+        if rarely(self.arena.grouped) || self.config.rules.flat_hierarchy {
+            return self.switch_levels_to_picked(root, picked, now);
+        }
+        let at = self.arena.cfs_rq_clock_pelt(root, now);
+        let (q, entities, config) = (&mut self.arena.rqs[root], &mut self.arena.entities, &*self.config);
+        let prev = q.curr;
+        if config.rules.pick_clears_buddies && picked.is_some() {
+            q.clear_own_buddies(picked);
+        }
+        if picked != prev {
+            q.switch(entities, config, (prev, picked), at, now);
+        }
+        q.finish_pick(entities, config, prev, picked);
+    }
+
+    /// The same through all levels.
+    #[inline(never)]
+    fn switch_levels_to_picked(&mut self, root: usize, picked: EntityId, now: Nanos) {
+        let prev = self.arena.leaf(root);
+        if self.config.rules.pick_clears_buddies {
+            self.arena.clear_buddies_upwards(picked);
+        }
+        if picked != prev {
+            self.switch(root, prev, picked, now);
+        }
+        self.arena.rqs[root].finish_pick(&mut self.arena.entities, &self.config, prev, picked);
+    }
+
     /// Puts one task and sets another, either of which may be none, at every level where they differ: a group that
     /// both are in stays current (the end of `pick_next_task_fair`).
-    #[inline]
     pub fn switch(&mut self, root: usize, prev: EntityId, next: EntityId, now: Nanos) {
         if rarely(self.config.rules.flat_hierarchy) {
             if prev.is_some() {
@@ -101,12 +133,9 @@ impl Queues {
         if rarely(self.arena.grouped) {
             return self.switch_levels(prev, next, now);
         }
-        if prev.is_some() {
-            self.put_prev_entity(root, prev, now);
-        }
-        if next.is_some() {
-            self.set_next_competitor(root, next, true, now);
-        }
+        self.update_running(root, now);
+        let at = self.arena.cfs_rq_clock_pelt(root, now);
+        self.arena.rqs[root].switch(&mut self.arena.entities, &self.config, (prev, next), at, now);
     }
 
     #[inline(never)]
@@ -185,10 +214,77 @@ impl Queues {
         if self.arena.entities[id].on_rq {
             self.arena.update_load_avg(&self.config.rules.pelt, rq, id, true, now);
         }
-        let se = &mut self.arena.entities[id];
-        se.exec_start = now;
-        se.prev_sum_exec_runtime = se.sum_exec_runtime;
+        self.arena.entities[id].runs_from(now);
         self.arena.rqs[rq].h_curr = id;
+    }
+}
+
+impl Entity {
+    /// The part of `set_next_entity` that concerns its run times.
+    #[inline]
+    fn runs_from(&mut self, now: Nanos) {
+        self.exec_start = now;
+        self.prev_sum_exec_runtime = self.sum_exec_runtime;
+    }
+}
+
+/// The switch of tasks where there are no groups, which is one of this queue alone.
+impl CfsRq {
+    /// Puts one task, which is charged, and sets another; either may be none. `at`: now, by the clock of load tracking.
+    #[inline(always)]
+    fn switch(
+        &mut self,
+        entities: &mut Entities,
+        config: &KernelConfig,
+        (prev, next): (EntityId, EntityId),
+        at: Nanos,
+        now: Nanos,
+    ) {
+        if prev.is_some() {
+            self.put_prev_entity(entities, config, prev, at);
+        }
+        if next.is_some() {
+            self.set_next_entity(entities, config, next, at, now);
+        }
+    }
+
+    /// The picked task moves to the front of the list of tasks, and the request to reschedule is served.
+    #[inline(always)]
+    fn finish_pick(&mut self, entities: &mut Entities, config: &KernelConfig, prev: EntityId, picked: EntityId) {
+        if picked.is_some() && (picked != prev || !config.is_eevdf()) {
+            self.list_move(&mut entities.neighbours, picked);
+        }
+        self.resched = Resched::No;
+    }
+
+    /// `put_prev_entity`.
+    #[inline(always)]
+    fn put_prev_entity(&mut self, entities: &mut Entities, config: &KernelConfig, prev: EntityId, at: Nanos) {
+        let (se, nodes) = entities.with_nodes(prev);
+        if se.on_rq {
+            self.join_tree(se, nodes, config, prev);
+            self.update_load_avg(se, prev, at, &config.rules.pelt);
+            self.tree_changed(entities, config);
+        }
+        (self.curr, self.h_curr) = (EntityId::NIL, EntityId::NIL);
+    }
+
+    /// `set_next_entity`.
+    #[inline(always)]
+    fn set_next_entity(&mut self, entities: &mut Entities, config: &KernelConfig, id: EntityId, at: Nanos, now: Nanos) {
+        self.clear_own_buddies(id);
+        let (se, nodes) = entities.with_nodes(id);
+        let on_rq = se.on_rq;
+        if on_rq {
+            self.leave_tree(se, nodes, config, id);
+            self.update_load_avg(se, id, at, &config.rules.pelt);
+        }
+        se.runs_from(now);
+        if on_rq {
+            self.tree_changed(entities, config);
+            self.set_protect_slice(entities, config, id, true);
+        }
+        (self.curr, self.h_curr) = (id, id);
     }
 }
 

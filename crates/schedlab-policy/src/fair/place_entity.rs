@@ -67,7 +67,7 @@ impl CfsRq {
             se.rel_deadline = false;
             return;
         }
-        let mut vslice = calc_delta_fair(se.slice, se.h_load);
+        let mut vslice = calc_delta_fair(se.slice, &se.h_load);
         if flags.initial && config.has(Feature::PlaceDeadlineInitial) {
             vslice /= 2;
         }
@@ -82,7 +82,7 @@ impl CfsRq {
     #[cold]
     fn fudged_lag(&self, se: &Entity) -> i64 {
         if self.avg_slice > se.slice.wrapping_mul(self.avg_load as u64) {
-            se.vlag.wrapping_add(calc_delta_fair(se.slice, se.h_load) as i64).min(0)
+            se.vlag.wrapping_add(calc_delta_fair(se.slice, &se.h_load) as i64).min(0)
         } else {
             se.vlag
         }

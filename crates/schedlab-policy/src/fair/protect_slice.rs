@@ -40,7 +40,7 @@ impl CfsRq {
         if others < se.slice {
             let shorter = match until_ineligible {
                 true => self.ineligible_vruntime(),
-                false => se.vruntime.plus(calc_delta_fair(others, se.h_load) as i64),
+                false => se.vruntime.plus(calc_delta_fair(others, &se.h_load) as i64),
             };
             end = end.min(shorter);
         }
@@ -56,7 +56,7 @@ impl CfsRq {
             begin = begin.min(self.avg_vruntime(entities, config).0);
         }
         let se = &mut entities[curr];
-        let end = begin.plus(calc_delta_fair(shortest, se.h_load) as i64);
+        let end = begin.plus(calc_delta_fair(shortest, &se.h_load) as i64);
         se.set_vprot(se.vprot_in(in_vlag).min(end), in_vlag);
     }
 }

@@ -22,7 +22,7 @@ impl Arena {
         while at.is_some() {
             let level = &self.entities[at];
             let total = self.rqs[level.rq()].load.weight + if level.on_rq { 0 } else { level.load.weight };
-            slice = calc_delta(slice, level.load.weight, LoadWeight::of_sum(total));
+            slice = calc_delta(slice, level.load.weight, &LoadWeight::of_sum(total));
             at = level.parent;
         }
         if !config.has(Feature::BaseSlice) {
@@ -35,7 +35,7 @@ impl Arena {
     /// `sched_vslice`: the same in the entity's virtual time.
     #[inline(never)]
     pub fn sched_vslice(&self, config: &KernelConfig, rq: usize, id: EntityId) -> u64 {
-        calc_delta_fair(self.sched_slice(config, rq, id), self.entities[id].h_load)
+        calc_delta_fair(self.sched_slice(config, rq, id), &self.entities[id].h_load)
     }
 }
 

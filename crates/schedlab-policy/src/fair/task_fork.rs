@@ -84,7 +84,7 @@ impl Queues {
         let (q, entities) = (&mut self.arena.rqs[rq], &mut self.arena.entities);
         if self.config.rules.yields == YieldRule::LaterDeadline {
             let se = &mut entities[curr];
-            se.deadline = se.deadline.plus(calc_delta_fair(se.slice, se.h_load) as i64);
+            se.deadline = se.deadline.plus(calc_delta_fair(se.slice, &se.h_load) as i64);
         } else if q.entity_eligible(entities, curr) {
             let se = &mut entities[curr];
             se.vruntime = se.deadline;

@@ -3,7 +3,7 @@
 //!
 //! An idle group has shares of 3, whatever was written before.
 
-use super::arena::Arena;
+use super::arena::{Arena, Counted};
 use super::entity::EntityId;
 use super::fair_sched_class::Fair;
 use super::group_shares::GroupShares;
@@ -111,7 +111,7 @@ impl Arena {
         }
         while id.is_some() && self.entities[id].on_rq {
             let above = &mut self.rqs[self.entities[id].rq()];
-            above.idle_h_nr_running = above.idle_h_nr_running.wrapping_add_signed(tasks);
+            above.count(Counted { idle: tasks, ..Counted::default() });
             if above.idle {
                 // Everything below it counts already, one level up.
                 return;

@@ -36,6 +36,19 @@ impl Queues {
         }
     }
 
+    /// The same in the pick: where the running entity is still queued.
+    #[inline(always)]
+    pub fn update_running(&mut self, rq: usize, now: Nanos) {
+        let Some(curr) = self.arena.rqs[rq].running_entity(&self.arena.entities) else { return };
+        if rarely(self.arena.grouped) {
+            return self.update_curr(curr.rq(), now);
+        }
+        let delta = now.wrapping_sub(curr.exec_start);
+        if delta as i64 > 0 {
+            self.charge_curr(rq, self.arena.rqs[rq].curr, delta, now);
+        }
+    }
+
     /// `update_curr` of the task that runs on a CPU and of the groups above it.
     pub fn update_curr_levels(&mut self, root: usize, now: Nanos) {
         let mut curr = self.arena.leaf(root);

@@ -109,7 +109,7 @@ impl View<'_> {
     #[must_use]
     pub fn lag_limit(&self, task: TaskId) -> i64 {
         let (id, entities) = (EntityId::of(task), &self.arena.entities);
-        self.arena.rqs[self.arena.competes_on(entities[id].rq())].lag_limit(entities, self.config, id)
+        self.arena.rqs[self.arena.competes_on(entities[id].rq())].lag_limit(entities, self.config, &entities[id])
     }
 
     /// Whether a queued task is owed service; always true under CFS.

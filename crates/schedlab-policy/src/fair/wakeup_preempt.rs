@@ -16,7 +16,7 @@ use crate::decision::{During, Verdict};
 use crate::features::Feature;
 use crate::flags::WakeFlags;
 use crate::{FairPolicy, IdleRule, KernelConfig, Resched, WakeupRule};
-use schedlab_model::{CpuId, Nanos, TaskId};
+use schedlab_model::{rarely, CpuId, Nanos, TaskId};
 
 impl Fair {
     /// `wakeup_preempt`: whether the task just queued on the CPU preempts the current one. `need_resched`:
@@ -32,28 +32,20 @@ impl Fair {
     ) -> Resched {
         let queues = &mut self.queues;
         let (root, id) = (cpu.index(), EntityId::of(wakee));
-        let (curr, before) = (queues.arena.leaf(root), queues.log.len());
+        let before = queues.is_recording().then(|| queues.log.len());
+        let curr = queues.arena.leaf(root);
         if curr.is_nil() {
             queues.resched_curr(root);
         } else if curr != id && !queues.throttled_hierarchy(queues.arena.queue_of(id, root)) {
-            let nominated = queues.nominate(queues.arena.queue_of(curr, root), id, flags);
+            let nominated = queues.nominate(root, curr, id, flags);
             let pending = need_resched || queues.arena.rqs[root].resched == Resched::Full;
             if !pending || queues.checks_while_pending() {
-                let (curr_se, wakee_se) = queues.arena.find_matching_se(curr, id);
-                let check = Check {
-                    root,
-                    tasks: (curr, id),
-                    rq: queues.arena.competes_on(queues.arena.queue_of(curr_se, root)),
-                    curr: curr_se,
-                    wakee: wakee_se,
-                    flags,
-                    nominated,
-                    now,
-                };
-                queues.check_preempt_wakeup(&check);
+                let (rq, curr_se, wakee_se) = queues.matched(root, curr, id);
+                let (tasks, curr, wakee) = ((curr, id), curr_se, wakee_se);
+                queues.check_preempt_wakeup(Check { root, tasks, rq, curr, wakee, flags, nominated, now });
             }
         }
-        if queues.is_recording() {
+        if let Some(before) = before {
             queues.log.set_during(before, During::Wakeup, queues.arena.rqs[root].resched);
         }
         queues.arena.rqs[root].resched
@@ -61,6 +53,7 @@ impl Fair {
 }
 
 /// One check: a woken task against the running one of its CPU, and the two of their entities that compete.
+#[derive(Clone, Copy)]
 struct Check {
     /// The CPU's own queue.
     root: usize,
@@ -87,14 +80,24 @@ enum ByPolicy {
 }
 
 impl Queues {
+    /// The entities of two tasks that compete with each other, and the queue on which they do.
+    #[inline]
+    fn matched(&self, root: usize, curr: EntityId, wakee: EntityId) -> (usize, EntityId, EntityId) {
+        if rarely(self.arena.grouped) {
+            let (curr, wakee) = self.arena.find_matching_se(curr, wakee);
+            return (self.arena.competes_on(self.arena.queue_of(curr, root)), curr, wakee);
+        }
+        (root, curr, wakee)
+    }
+
     /// NEXT_BUDDY: the woken task becomes the next buddy whatever follows.
     #[inline]
-    fn nominate(&mut self, rq: usize, wakee: EntityId, flags: WakeFlags) -> bool {
+    fn nominate(&mut self, root: usize, curr: EntityId, wakee: EntityId, flags: WakeFlags) -> bool {
         let nominates = self.config.has(Feature::NextBuddy)
             && !flags.fork
             && !self.arena.entities[wakee].sched_delayed
             && !matches!(self.config.rules.wakeup, WakeupRule::Awake { .. })
-            && (self.config.is_eevdf() || self.many_running(rq));
+            && (self.config.is_eevdf() || self.many_running(self.arena.queue_of(curr, root)));
         if nominates {
             self.arena.set_next_buddy(wakee);
         }
@@ -115,7 +118,7 @@ impl Queues {
 
     /// `check_preempt_wakeup`.
     #[inline(always)]
-    fn check_preempt_wakeup(&mut self, check: &Check) {
+    fn check_preempt_wakeup(&mut self, check: Check) {
         // The entity that becomes the last buddy.
         let mut preempted = check.curr;
         match preempts_by_policy(&self.arena.entities, &self.config, check) {
@@ -159,7 +162,7 @@ impl Queues {
 
     /// The charge before a comparison: that of the matched queue, from 7.3 on of all levels.
     #[inline]
-    fn charge_for(&mut self, check: &Check) {
+    fn charge_for(&mut self, check: Check) {
         match self.config.rules.flat_hierarchy {
             true => self.update_curr_levels(check.root, check.now),
             false => self.update_curr(check.rq, check.now),
@@ -167,7 +170,7 @@ impl Queues {
     }
 
     /// CFS's comparison, after accounting.
-    fn wakee_is_far_behind(&mut self, check: &Check) -> bool {
+    fn wakee_is_far_behind(&mut self, check: Check) -> bool {
         let (entities, config) = (&self.arena.entities, &self.config);
         let preempts = entities.wakeup_preempt_entity(config, check.curr, check.wakee) == 1;
         if preempts && !check.nominated {
@@ -180,7 +183,7 @@ impl Queues {
     }
 
     #[cold]
-    fn explain_lead(&mut self, check: &Check, preempts: bool) {
+    fn explain_lead(&mut self, check: Check, preempts: bool) {
         let entities = &self.arena.entities;
         let lead = entities[check.curr].vruntime.since(entities[check.wakee].vruntime);
         let granularity = entities.wakeup_gran(&self.config, check.wakee) as i64;
@@ -191,7 +194,7 @@ impl Queues {
 
     /// EEVDF's comparison up to 6.12, after accounting.
     #[inline(always)]
-    fn wakee_is_picked(&mut self, check: &Check) -> bool {
+    fn wakee_is_picked(&mut self, check: Check) -> bool {
         let (arena, config) = (&mut self.arena, &self.config);
         let short = config.rules.wakeup == WakeupRule::BreakMarker
             && arena.rqs[check.rq].do_preempt_short(&arena.entities, config, check.curr, check.wakee);
@@ -204,7 +207,7 @@ impl Queues {
     }
 
     /// 6.18's: a shorter slice overrides the protection, and bounds it if that was not enough.
-    fn wakee_is_picked_unprotected(&mut self, check: &Check) -> bool {
+    fn wakee_is_picked_unprotected(&mut self, check: Check) -> bool {
         let (arena, config) = (&mut self.arena, &self.config);
         let short = arena.entities.preempts_short(config, check.curr, check.wakee);
         let (picked, rule) = arena.rqs[check.rq].pick_eevdf(&arena.entities, config, !short);
@@ -220,7 +223,7 @@ impl Queues {
 
     /// That of 6.18 stable, 6.19 and 7.x; with the rule `wakeup_dequeues_delayed` its pick dequeues delayed
     /// entities on the way.
-    fn wakee_is_next(&mut self, check: &Check) -> bool {
+    fn wakee_is_next(&mut self, check: Check) -> bool {
         let short = self.arena.entities.preempts_short(&self.config, check.curr, check.wakee);
         if let Some(rule) = self.never_preempts(check, short) {
             if self.config.rules.checks_update_protection {
@@ -252,7 +255,7 @@ impl Queues {
     }
 
     /// Why the woken entity cannot preempt, whatever the result of the pick.
-    fn never_preempts(&self, check: &Check, short: bool) -> Option<&'static str> {
+    fn never_preempts(&self, check: Check, short: bool) -> Option<&'static str> {
         let delayed = self.arena.entities[check.wakee].sched_delayed;
         let over_short = self.config.rules.checks_update_protection && delayed;
         match (check.flags.fork, delayed) {
@@ -264,20 +267,20 @@ impl Queues {
     }
 
     /// An eligible entity with a shorter slice need not be the one that is picked (7.3).
-    fn short_needs_no_pick(&self, check: &Check) -> bool {
+    fn short_needs_no_pick(&self, check: Check) -> bool {
         self.config.rules.short_needs_no_pick
             && self.arena.rqs[check.rq].entity_eligible(&self.arena.entities, check.wakee)
     }
 
     /// RUN_TO_PARITY: the entity keeps the CPU, but no longer than the shortest slice on the queue.
-    fn bound_protection(&mut self, check: &Check) {
+    fn bound_protection(&mut self, check: Check) {
         if self.config.has(Feature::RunToParity) {
             self.arena.rqs[check.rq].update_protect_slice(&mut self.arena.entities, &self.config, check.curr);
         }
     }
 
     /// The pick of [`Queues::wakee_is_next`]: delayed entities that it meets leave the queue.
-    fn pick_past_delayed(&mut self, check: &Check, short: bool) -> (EntityId, PickRule) {
+    fn pick_past_delayed(&mut self, check: Check, short: bool) -> (EntityId, PickRule) {
         loop {
             let (q, entities) = (&self.arena.rqs[check.rq], &self.arena.entities);
             let overridden = short && overrides_buddy(&self.config);
@@ -297,7 +300,7 @@ impl Queues {
 
     /// `preempt_sync`: the waker is about to sleep; it is preempted only after it ran for a while. The time since the
     /// charge just made is what the kernel compares, so only a charge of the same instant counts.
-    fn preempt_sync(&mut self, check: &Check) -> bool {
+    fn preempt_sync(&mut self, check: Check) -> bool {
         let (current, woken) = (&self.arena.entities[check.curr], &self.arena.entities[check.wakee]);
         let ran = check.now.saturating_sub(current.exec_start);
         let threshold = self.config.knobs.migration_cost;
@@ -319,14 +322,14 @@ impl Queues {
     }
 
     #[inline(always)]
-    fn explain_picked(&mut self, check: &Check, picked: EntityId, rule: PickRule, short: bool) {
+    fn explain_picked(&mut self, check: Check, picked: EntityId, rule: PickRule, short: bool) {
         if self.is_recording() {
             self.explain_picked_instead(check, picked, rule, short);
         }
     }
 
     #[cold]
-    fn explain_picked_instead(&mut self, check: &Check, picked: EntityId, rule: PickRule, short: bool) {
+    fn explain_picked_instead(&mut self, check: Check, picked: EntityId, rule: PickRule, short: bool) {
         let q = &self.arena.rqs[check.rq];
         let third = picked != check.wakee && picked != q.curr;
         let against = if third { ("picked deadline", picked) } else { ("current deadline", q.curr) };
@@ -337,7 +340,7 @@ impl Queues {
     }
 
     #[inline]
-    fn explain_wakeup(&mut self, check: &Check, preempts: bool, rule: &'static str, feature: Option<Feature>) {
+    fn explain_wakeup(&mut self, check: Check, preempts: bool, rule: &'static str, feature: Option<Feature>) {
         if self.is_recording() {
             let q = &self.arena.rqs[check.rq];
             let named = [("wakee vruntime", check.wakee), ("current vruntime", q.curr)];
@@ -347,7 +350,7 @@ impl Queues {
     }
 
     #[cold]
-    fn explain_check(&mut self, check: &Check, preempts: bool, reason: Reason) {
+    fn explain_check(&mut self, check: Check, preempts: bool, reason: Reason) {
         let task = check.tasks.1.task_id();
         let verdict = if preempts { Verdict::Preempt(task) } else { Verdict::Keep(task) };
         self.explain_by(check.rq, check.now, verdict, check.wakee, reason);
@@ -356,14 +359,15 @@ impl Queues {
 
 /// What follows from policies alone, in the order of the kernel's tests.
 #[inline]
-fn preempts_by_policy(entities: &Entities, config: &KernelConfig, check: &Check) -> ByPolicy {
+fn preempts_by_policy(entities: &Entities, config: &KernelConfig, check: Check) -> ByPolicy {
     let (curr, wakee) = (&entities[check.tasks.0], &entities[check.tasks.1]);
-    let (curr_side, wakee_side) = (entities[check.curr].is_idle(), entities[check.wakee].is_idle());
     let normal = |se: &Entity| se.policy == FairPolicy::Normal;
     let preemption = config.has(Feature::WakeupPreemption);
-    if normal(curr) && normal(wakee) && !curr_side && !wakee_side && preemption {
+    let tasks_compete = check.tasks == (check.curr, check.wakee);
+    if normal(curr) && normal(wakee) && tasks_compete && preemption {
         return ByPolicy::Undecided;
     }
+    let (curr_side, wakee_side) = (entities[check.curr].is_idle(), entities[check.wakee].is_idle());
     let entity_level = config.rules.idle != IdleRule::Task;
     if config.rules.idle != IdleRule::Entity {
         if curr.is_idle() && !wakee.is_idle() {

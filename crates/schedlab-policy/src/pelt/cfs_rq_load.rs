@@ -61,11 +61,21 @@ impl QueueLoad {
         running: bool,
         signals: &Signals,
     ) -> bool {
+        let runnable = if signals.runnable_load { scale_load_down(self.runnable_weight) } else { runnable };
+        let state = State { load: weight, runnable, running };
+        if self.removed.nr == 0 && self.avg.add_within_segment(now, state, signals) {
+            return false;
+        }
+        self.end_segment(now, weight, runnable, running, signals)
+    }
+
+    /// The same where load was removed or a segment ends.
+    #[inline(never)]
+    fn end_segment(&mut self, now: Nanos, weight: u64, runnable: u64, running: bool, signals: &Signals) -> bool {
         let removed = self.removed.nr > 0;
         if removed {
             self.take_removed(signals);
         }
-        let runnable = if signals.runnable_load { scale_load_down(self.runnable_weight) } else { runnable };
         let changed = self.avg.___update_load_sum(now, State { load: weight, runnable, running }, signals);
         if changed {
             self.avg.___update_load_avg(1, 1, signals);

@@ -36,6 +36,23 @@ impl SchedAvg {
         false
     }
 
+    /// `___update_load_sum` where no segment ends, as in most updates. False: one ends, or the time is not after the last
+    /// update's, and nothing has been done.
+    #[inline(always)]
+    pub fn add_within_segment(&mut self, now: Nanos, state: State, signals: &Signals) -> bool {
+        let units = now.wrapping_sub(self.last_update_time) >> 10;
+        let position = u64::from(self.period_contrib) + units;
+        if position >= 1024 {
+            return false;
+        }
+        self.last_update_time += units << 10;
+        self.period_contrib = position as u32;
+        if state.load > 0 {
+            self.add(units, state, signals);
+        }
+        true
+    }
+
     /// `accumulate_sum` where at least one segment ends.
     #[inline(never)]
     fn accumulate_sum(&mut self, position: u64, state: State, signals: &Signals) {
@@ -157,6 +174,25 @@ mod tests {
         assert_eq!((avg.last_update_time, avg.load_sum, avg.util_sum), (6024, 1, 1024));
         assert!(!avg.___update_load_sum(17, RUNNING, SIGNALS));
         assert_eq!((avg.last_update_time, avg.load_sum), (17, 1));
+    }
+
+    #[test]
+    fn an_update_within_a_segment_is_the_same_update() {
+        let at = |position| SchedAvg { last_update_time: 5000, period_contrib: position, ..SchedAvg::default() };
+        for (position, now, within) in [
+            (0, 5000, true),
+            (7, 6023, true),
+            (7, 6024, true),
+            (1000, 5000 + (23 << 10), true),
+            (1000, 5000 + (24 << 10), false),
+            (7, 4000, false),
+        ] {
+            let (mut fast, mut usual) = (at(position), at(position));
+            assert_eq!(fast.add_within_segment(now, RUNNING, SIGNALS), within, "{position} {now}");
+            let changed = usual.___update_load_sum(now, RUNNING, SIGNALS);
+            assert!(!(within && changed), "{position} {now}");
+            assert_eq!(fast, if within { usual } else { at(position) }, "{position} {now}");
+        }
     }
 
     #[test]

@@ -117,7 +117,7 @@ impl Placement {
             let rq = &mut core.rqs[cpu.index()];
             (rq.curr, rq.idle) = (fair.curr(cpu), asked.idle_cpus.has(cpu));
             (rq.nr_running, rq.by_class, rq.ttwu_pending) = (0, Default::default(), false);
-            fair.with(&mut core).sync(cpu);
+            fair.with(&mut core).take_counts(cpu);
             core.rqs[cpu.index()].nr_running +=
                 u32::from(asked.others.has(cpu)) + u32::from(asked.others_wait.has(cpu));
             core.refresh_idle(cpu);

@@ -48,7 +48,9 @@ choices! {
 }
 
 /// How a running entity is protected from an earlier deadline, and when the protection ends.
+// A tag of its own: without `repr` it shares a byte with a field, and every switch would decode it several times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
 pub enum Protection {
     /// No protection. CFS compares runtime and slice at the tick; the 2023 series picks anew at every tick.
     None,
@@ -136,7 +138,9 @@ choices! {
 }
 
 /// Whether a woken task preempts.
+// As of `Protection`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
 pub enum WakeupRule {
     /// CFS: the lead in vruntime against wakeup_granularity.
     Granularity,

@@ -77,7 +77,7 @@ impl Model {
             First::Probed { probe, ran } => (probe.vruntime, ran),
             First::Unknown => (self.fair().entity(id).vruntime.0, 0),
         };
-        Vruntime(vruntime.wrapping_sub(calc_delta_fair(ran, self.fair().entity(id).load)))
+        Vruntime(vruntime.wrapping_sub(calc_delta_fair(ran, &self.fair().entity(id).load)))
     }
 
     /// Overwrites the state of a queued task with what the trace shows of it.

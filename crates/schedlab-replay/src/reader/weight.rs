@@ -73,7 +73,7 @@ pub fn first_weight(pid: Pid, guess: Weight, now: Option<&Entry>, ahead: &Window
 /// The weight by which vruntime grows so much in a time; the guess if it fits.
 fn weight_of(grown: u64, ran: Nanos, guess: Weight) -> Option<Weight> {
     let all = (-20..20).map(Weight::Nice).chain([Weight::Idle]);
-    [guess].into_iter().chain(all).find(|weight| grown == calc_delta_fair(ran, load(*weight)))
+    [guess].into_iter().chain(all).find(|weight| grown == calc_delta_fair(ran, &load(*weight)))
 }
 
 fn load(weight: Weight) -> LoadWeight {

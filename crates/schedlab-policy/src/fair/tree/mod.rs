@@ -73,7 +73,7 @@ impl Tree {
         value: Vruntime,
         slice: Nanos,
     ) {
-        let (mut parent, mut link, mut leftmost, mut left) = (EntityId::NIL, self.root, true, false);
+        let (mut parent, mut link, mut left) = (EntityId::NIL, self.root, false);
         while link.is_some() {
             let node = &mut nodes[link.index()];
             // Minima only shrink and maxima only grow on the way of an insertion, so they are updated on the way down.
@@ -86,7 +86,6 @@ impl Tree {
             }
             parent = link;
             left = key.before(node.key);
-            leftmost &= left;
             link = if left { node.left } else { node.right };
         }
         let nil = EntityId::NIL;
@@ -95,17 +94,17 @@ impl Tree {
         nodes[id.index()] =
             Node { key, value, min_value, slice, min_slice, max_slice, parent, left: nil, right: nil, red: true };
         self.len += 1;
-        if leftmost {
-            self.first = id;
-        }
         if parent.is_nil() {
-            self.root = id;
+            (self.root, self.first) = (id, id);
             nodes[id.index()].red = false;
             return;
         }
         let above = &mut nodes[parent.index()];
         if left {
             above.left = id;
+            if parent == self.first {
+                self.first = id;
+            }
         } else {
             above.right = id;
         }
@@ -206,7 +205,7 @@ impl Tree {
     /// The first node in order whose value passes `eligible`, found by pruning on subtree minima: `eligible` must hold
     /// for every value before one it holds for.
     #[inline(always)]
-    pub fn first_eligible(&self, nodes: &[Node], eligible: impl Fn(Vruntime) -> bool) -> EntityId {
+    pub fn first_eligible(&self, nodes: &[Node], eligible: impl Fn(Vruntime) -> bool + Copy) -> EntityId {
         if self.first.is_some() && eligible(nodes[self.first.index()].value) {
             return self.first;
         }

@@ -90,7 +90,7 @@ pub(super) fn rb_next(nodes: &[Node], id: EntityId) -> EntityId {
 }
 
 /// Computes a node's minima and maxima from its own values and its children's; whether anything changed.
-#[inline]
+#[inline(always)]
 pub(super) fn recompute(nodes: &mut [Node], id: EntityId, slices: Slices) -> bool {
     let node = &nodes[id.index()];
     let mut value = node.value;
@@ -105,6 +105,7 @@ pub(super) fn recompute(nodes: &mut [Node], id: EntityId, slices: Slices) -> boo
     slices != Slices::None && recompute_slices(nodes, id, slices) || changed
 }
 
+#[inline(never)]
 fn recompute_slices(nodes: &mut [Node], id: EntityId, slices: Slices) -> bool {
     let node = &nodes[id.index()];
     let (mut shortest, mut longest) = (node.slice, node.slice);

@@ -55,11 +55,11 @@ impl Rebalance<'_> {
     /// `__rb_erase_augmented`: unlinks a node and restores minima and colours.
     #[inline(never)]
     pub(super) fn __rb_erase_augmented(&mut self, id: EntityId) {
-        let erased = self.nodes[id.index()];
-        let (refresh, rebalance) = if erased.left.is_nil() || erased.right.is_nil() {
-            self.erase_with_one_child(id, &erased)
+        let Node { left, right, .. } = self.nodes[id.index()];
+        let (refresh, rebalance) = if left.is_nil() || right.is_nil() {
+            self.erase_with_one_child(id)
         } else {
-            self.erase_with_two_children(id, &erased)
+            self.erase_with_two_children(id)
         };
         propagate(self.nodes, refresh, self.slices);
         if rebalance.is_some() {
@@ -118,47 +118,46 @@ impl Rebalance<'_> {
     }
 
     /// Returns where minima change first, and the parent of the missing black node if there is one.
-    fn erase_with_one_child(&mut self, id: EntityId, erased: &Node) -> (EntityId, EntityId) {
-        let child = if erased.left.is_some() { erased.left } else { erased.right };
-        self.replace_child(erased.parent, id, child);
+    fn erase_with_one_child(&mut self, id: EntityId) -> (EntityId, EntityId) {
+        let Node { parent, left, right, red, .. } = self.nodes[id.index()];
+        let child = if left.is_some() { left } else { right };
+        self.replace_child(parent, id, child);
         if child.is_some() {
             // An only child is red and its parent black: recolouring it keeps the black height.
-            self.nodes[child.index()].parent = erased.parent;
-            self.nodes[child.index()].red = erased.red;
-            return (erased.parent, EntityId::NIL);
+            let child = &mut self.nodes[child.index()];
+            (child.parent, child.red) = (parent, red);
+            return (parent, EntityId::NIL);
         }
-        (erased.parent, if erased.red { EntityId::NIL } else { erased.parent })
+        (parent, if red { EntityId::NIL } else { parent })
     }
 
     /// The successor takes the node's place. Returns as [`Rebalance::erase_with_one_child`].
-    fn erase_with_two_children(&mut self, id: EntityId, erased: &Node) -> (EntityId, EntityId) {
-        let mut successor = erased.right;
+    fn erase_with_two_children(&mut self, id: EntityId) -> (EntityId, EntityId) {
+        let Node { parent, left, right, red, min_value, .. } = self.nodes[id.index()];
+        let mut successor = right;
         while self.nodes[successor.index()].left.is_some() {
             successor = self.nodes[successor.index()].left;
         }
-        let orphan = self.nodes[successor.index()].right;
-        let successor_was_red = self.nodes[successor.index()].red;
-        let from = if successor == erased.right {
+        let Node { right: orphan, parent: above, red: successor_was_red, .. } = self.nodes[successor.index()];
+        let from = if successor == right {
             successor
         } else {
-            let above = self.nodes[successor.index()].parent;
             self.nodes[above.index()].left = orphan;
-            self.nodes[successor.index()].right = erased.right;
-            self.nodes[erased.right.index()].parent = successor;
+            self.nodes[successor.index()].right = right;
+            self.nodes[right.index()].parent = successor;
             above
         };
-        self.nodes[successor.index()].left = erased.left;
-        self.nodes[erased.left.index()].parent = successor;
-        self.replace_child(erased.parent, id, successor);
-        self.nodes[successor.index()].parent = erased.parent;
-        self.nodes[successor.index()].red = erased.red;
+        self.nodes[left.index()].parent = successor;
+        self.replace_child(parent, id, successor);
+        let risen = &mut self.nodes[successor.index()];
+        (risen.parent, risen.left, risen.red) = (parent, left, red);
         if orphan.is_some() {
-            self.nodes[orphan.index()].parent = from;
-            self.nodes[orphan.index()].red = false;
+            let orphan = &mut self.nodes[orphan.index()];
+            (orphan.parent, orphan.red) = (from, false);
         }
         let rebalance = if orphan.is_nil() && !successor_was_red { from } else { EntityId::NIL };
         if self.slices.stale() {
-            self.nodes[successor.index()].min_value = erased.min_value;
+            self.nodes[successor.index()].min_value = min_value;
             let mut at = from;
             while at != successor && recompute(self.nodes, at, self.slices) {
                 at = self.nodes[at.index()].parent;
@@ -173,7 +172,7 @@ impl Rebalance<'_> {
             at = self.nodes[at.index()].parent;
         }
         recompute(self.nodes, successor, self.slices);
-        (erased.parent, rebalance)
+        (parent, rebalance)
     }
 
     /// `____rb_erase_color`: restores the black height below `parent`, one of whose children lacks a black node.
