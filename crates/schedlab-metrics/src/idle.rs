@@ -60,14 +60,16 @@ pub struct IdleWhileRunnable {
     stuck: i64,
     losing: i64,
     losing_by: [i64; Cause::ALL.len()],
-    lost_by: [Nanos; Cause::ALL.len()],
+    /// The sum of `change * time` over all changes of `losing_by`. What `losing_by * last` exceeds it by has been lost. Wraps
+    /// around.
+    changed_by: [Nanos; Cause::ALL.len()],
     last: Nanos,
 }
 
 impl IdleWhileRunnable {
     /// No CPU yet; nothing before `from` counts.
     pub fn new(from: Nanos) -> Self {
-        IdleWhileRunnable { free: 0, stuck: 0, losing: 0, losing_by: [0; 5], lost_by: [0; 5], last: from }
+        IdleWhileRunnable { free: 0, stuck: 0, losing: 0, losing_by: [0; 5], changed_by: [0; 5], last: from }
     }
 
     /// Adds a CPU to the machine.
@@ -76,12 +78,9 @@ impl IdleWhileRunnable {
         self.stuck += queue.stuck();
     }
 
-    /// Integrates up to `now`: before the loss changes, and at the end.
+    /// The loss so far lasts until `now`.
+    #[inline]
     pub fn advance(&mut self, now: Nanos) {
-        let elapsed = now.saturating_sub(self.last);
-        for (lost, losing) in self.lost_by.iter_mut().zip(self.losing_by) {
-            *lost += elapsed * losing as u64;
-        }
         self.last = self.last.max(now);
     }
 
@@ -108,12 +107,13 @@ impl IdleWhileRunnable {
         let mut fewer = self.losing - losing;
         self.losing = losing;
         if fewer < 0 {
-            self.losing_by[cause as usize] -= fewer;
-            return;
+            return self.change_by(cause as usize, -fewer);
         }
-        for by in &mut self.losing_by {
-            let off = fewer.min(*by);
-            *by -= off;
+        for by in 0..Cause::ALL.len() {
+            let off = fewer.min(self.losing_by[by]);
+            if off > 0 {
+                self.change_by(by, -off);
+            }
             fewer -= off;
             if fewer == 0 {
                 break;
@@ -121,8 +121,46 @@ impl IdleWhileRunnable {
         }
     }
 
+    /// The loss by one cause changes at `last`.
+    #[inline]
+    fn change_by(&mut self, cause: usize, change: i64) {
+        self.losing_by[cause] += change;
+        self.changed_by[cause] = self.changed_by[cause].wrapping_add(self.last.wrapping_mul(change as u64));
+    }
+
     /// CPU time lost so far, by cause.
     pub fn lost(&self) -> [Nanos; Cause::ALL.len()] {
-        self.lost_by
+        std::array::from_fn(|by| self.last.wrapping_mul(self.losing_by[by] as u64).wrapping_sub(self.changed_by[by]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Against the integral taken at every event.
+        #[test]
+        fn the_loss_of_every_cause_is_its_integral(
+            events in prop::collection::vec((0u64..50, 0u32..4, any::<bool>(), 0usize..5), 1..60),
+            from in 0u64..300,
+        ) {
+            let mut idle = IdleWhileRunnable::new(from);
+            let mut queues = [Queue { idle: true, waiting: 0 }; 3];
+            queues.iter().for_each(|queue| idle.add(*queue));
+            let (mut now, mut lost) = (0, [0; Cause::ALL.len()]);
+            for (at, (step, waiting, busy, cause)) in events.into_iter().enumerate() {
+                let losing = idle.losing_by;
+                let elapsed = (now + step).saturating_sub(from.max(now));
+                lost.iter_mut().zip(losing).for_each(|(lost, losing)| *lost += elapsed * losing as u64);
+                now += step;
+                let new = Queue { idle: !busy, waiting };
+                idle.change(std::mem::replace(&mut queues[at % 3], new), new);
+                idle.settle(Cause::ALL[cause].0, now);
+                idle.advance(now);
+                prop_assert_eq!(idle.lost(), lost);
+            }
+        }
     }
 }
