@@ -124,27 +124,35 @@ impl Queues {
     #[inline(always)]
     pub fn set_delayed(&mut self, rq: usize, id: EntityId, now: Nanos) {
         self.arena.clear_buddies(rq, id);
-        let own = self.arena.queue_of(id, rq);
-        self.arena.update_load_avg(&self.config.rules.pelt, own, id, false, now);
         if self.config.rules.delayed_lag == DelayedLag::Heals {
             self.arena.rqs[rq].update_entity_lag(&mut self.arena.entities, &self.config, id);
         }
-        self.arena.entities[id].sched_delayed = true;
-        if !self.arena.is_group(id) {
-            self.count_delayed(rq, id, 1);
-        }
+        self.change_delayed(self.arena.queue_of(id, rq), id, true, now);
         if self.is_recording() {
             self.explain_delay(rq, id, now);
         }
+    }
+
+    /// The load average follows an entity whose dequeue is delayed from now on, or no longer is.
+    #[inline(always)]
+    pub fn change_delayed(&mut self, rq: usize, id: EntityId, delayed: bool, now: Nanos) {
+        if rarely(self.arena.grouped) {
+            self.arena.update_load_avg(&self.config.rules.pelt, rq, id, false, now);
+            self.arena.entities[id].sched_delayed = delayed;
+            return self.count_delayed(rq, id, if delayed { 1 } else { -1 });
+        }
+        let at = self.arena.cfs_rq_clock_pelt(rq, now);
+        let (q, se) = (&mut self.arena.rqs[rq], &mut self.arena.entities[id]);
+        q.update_load_avg(se, id, at, &self.config.rules.pelt);
+        se.sched_delayed = delayed;
+        q.h_nr_delayed = q.h_nr_delayed.wrapping_add_signed(if delayed { 1 } else { -1 });
     }
 
     /// `clear_delayed`.
     #[inline(always)]
     pub fn clear_delayed(&mut self, rq: usize, id: EntityId) {
         self.arena.entities[id].sched_delayed = false;
-        if !self.arena.is_group(id) {
-            self.count_delayed(rq, id, -1);
-        }
+        self.count_delayed(rq, id, -1);
     }
 
     /// `finish_delayed_dequeue_entity`: the counters of the levels above are the caller's.
@@ -169,6 +177,9 @@ impl Queues {
 
     #[inline(never)]
     fn count_delayed_levels(&mut self, id: EntityId, delayed: i32) {
+        if self.arena.is_group(id) {
+            return;
+        }
         let mut at = id;
         while at.is_some() {
             let se = &self.arena.entities[at];

@@ -121,8 +121,7 @@ impl Queues {
                 self.place_queued_again(rq, id);
             }
         }
-        self.arena.update_load_avg(&self.config.rules.pelt, rq, id, false, now);
-        self.clear_delayed(rq, id);
+        self.change_delayed(rq, id, false, now);
     }
 
     fn place_queued_again(&mut self, rq: usize, id: EntityId) {
