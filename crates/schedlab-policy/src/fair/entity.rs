@@ -52,7 +52,7 @@ impl EntityId {
     }
 }
 
-/// The state of an entity in the fair class: three cache lines.
+/// The state of an entity in the fair class: four cache lines.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub struct Entity {

@@ -14,6 +14,7 @@ use crate::features::Feature;
 use crate::pelt::clock::PeltClock;
 use crate::pelt::group::{calc_group_runnable, calc_group_shares, propagate_entity_load_avg, GroupEntity};
 use crate::pelt::sched_avg::State;
+use crate::pelt::series::CAPACITY_SHIFT;
 use crate::version::load::Signals;
 use crate::weight::{scale_load_down, LoadWeight};
 use crate::KernelConfig;
@@ -38,10 +39,10 @@ impl Entity {
     /// The part of `update_load_avg` that concerns the entity itself.
     #[inline(never)]
     fn update_load_avg(&mut self, at: Nanos, running: bool, signals: &Signals) {
-        let runnable = self.runnable_state(signals);
-        let state = State { load: u64::from(self.on_rq), runnable, running };
+        let load = u64::from(self.on_rq);
+        let runnable = if signals.runnable_load { load } else { self.nr_runnable() << CAPACITY_SHIFT };
         // The time since 0, the update of one that is not attached, is longer than a segment.
-        if !self.avg.add_within_segment(at, state, signals) {
+        if !self.avg.add_within_segment(at, State { load, runnable, running }) {
             self.end_segment(at, running, signals);
         }
     }
@@ -52,19 +53,19 @@ impl Entity {
         if self.avg.last_update_time != 0 {
             let runnable = match signals.runnable_load {
                 true => scale_load_down(self.runnable_weight()),
-                false => self.runnable_state(signals),
+                false => self.nr_runnable(),
             };
             self.avg.__update_load_avg_se(at, self.load, self.on_rq, runnable, running, signals);
         }
     }
 
-    /// How many runnable tasks it stands for; 5.2: whether it is queued.
+    /// How many runnable tasks it stands for.
     #[inline(always)]
-    fn runnable_state(&self, signals: &Signals) -> u64 {
-        match signals.runnable_load {
-            true => u64::from(self.on_rq),
-            false if self.sched_delayed => 0,
-            false => u64::from(self.runnable),
+    fn nr_runnable(&self) -> u64 {
+        if self.sched_delayed {
+            0
+        } else {
+            u64::from(self.runnable)
         }
     }
 }

@@ -69,7 +69,7 @@ pub(super) fn vprot_in_vlag(config: &KernelConfig) -> bool {
 
 impl Entity {
     /// `protect_slice`: whether the pick keeps the running entity while it is eligible.
-    #[inline]
+    #[inline(always)]
     pub(super) fn protect_slice(&self, config: &KernelConfig) -> bool {
         match config.rules.protection {
             Protection::None => false,

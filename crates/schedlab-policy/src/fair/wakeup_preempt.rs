@@ -170,6 +170,7 @@ impl Queues {
     }
 
     /// CFS's comparison, after accounting.
+    #[inline(never)]
     fn wakee_is_far_behind(&mut self, check: Check) -> bool {
         let (entities, config) = (&self.arena.entities, &self.config);
         let preempts = entities.wakeup_preempt_entity(config, check.curr, check.wakee) == 1;
@@ -207,6 +208,7 @@ impl Queues {
     }
 
     /// 6.18's: a shorter slice overrides the protection, and bounds it if that was not enough.
+    #[inline(never)]
     fn wakee_is_picked_unprotected(&mut self, check: Check) -> bool {
         let (arena, config) = (&mut self.arena, &self.config);
         let short = arena.entities.preempts_short(config, check.curr, check.wakee);
@@ -223,6 +225,7 @@ impl Queues {
 
     /// That of 6.18 stable, 6.19 and 7.x; with the rule `wakeup_dequeues_delayed` its pick dequeues delayed
     /// entities on the way.
+    #[inline(never)]
     fn wakee_is_next(&mut self, check: Check) -> bool {
         let short = self.arena.entities.preempts_short(&self.config, check.curr, check.wakee);
         if let Some(rule) = self.never_preempts(check, short) {
@@ -399,7 +402,7 @@ fn overrides_buddy(config: &KernelConfig) -> bool {
 
 impl Entities {
     /// PREEMPT_SHORT from 6.18 on.
-    #[inline]
+    #[inline(always)]
     fn preempts_short(&self, config: &KernelConfig, curr: EntityId, wakee: EntityId) -> bool {
         config.has(Feature::PreemptShort) && self[wakee].slice < self[curr].slice
     }

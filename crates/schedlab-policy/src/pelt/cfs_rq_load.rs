@@ -61,9 +61,12 @@ impl QueueLoad {
         running: bool,
         signals: &Signals,
     ) -> bool {
-        let runnable = if signals.runnable_load { scale_load_down(self.runnable_weight) } else { runnable };
+        let runnable = match signals.runnable_load {
+            true => scale_load_down(self.runnable_weight),
+            false => runnable << CAPACITY_SHIFT,
+        };
         let state = State { load: weight, runnable, running };
-        if self.removed.nr == 0 && self.avg.add_within_segment(now, state, signals) {
+        if self.removed.nr == 0 && self.avg.add_within_segment(now, state) {
             return false;
         }
         self.end_segment(now, weight, runnable, running, signals)
@@ -76,7 +79,7 @@ impl QueueLoad {
         if removed {
             self.take_removed(signals);
         }
-        let changed = self.avg.___update_load_sum(now, State { load: weight, runnable, running }, signals);
+        let changed = self.avg.___update_load_sum(now, State { load: weight, runnable, running });
         if changed {
             self.avg.___update_load_avg(1, 1, signals);
         }

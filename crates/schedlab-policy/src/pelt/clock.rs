@@ -112,7 +112,7 @@ mod tests {
     use crate::pelt::sched_avg::{SchedAvg, State};
     use crate::version::load::Signals;
 
-    const RUNNING: State = State { load: 1, runnable: 1, running: true };
+    const RUNNING: State = State { load: 1, runnable: 1024, running: true };
     const MS: Nanos = 1_000_000;
 
     #[test]
@@ -148,7 +148,7 @@ mod tests {
         clock.exit_idle(0);
         for ms in 1..=8000 {
             let now = clock.rq_clock_pelt(ms * MS);
-            avg.___update_load_sum(now, RUNNING, &Signals::of("6.1"));
+            avg.___update_load_sum(now, RUNNING);
         }
         clock.update_idle_rq_clock_pelt(8000 * MS, u64::from(avg.util_sum));
         assert_eq!(clock.rq_clock_pelt(8001 * MS), 2001 * MS, "6000 ms were lost");
@@ -168,7 +168,7 @@ mod tests {
                     let on = ms <= busy;
                     let state = if on { RUNNING } else { State::default() };
                     let at = clock.rq_clock_pelt(now);
-                    if avg.___update_load_sum(at, state, &Signals::of("6.1")) {
+                    if avg.___update_load_sum(at, state) {
                         avg.___update_load_avg(1024, 1024, &Signals::of("6.1"));
                     }
                     if ms == busy {

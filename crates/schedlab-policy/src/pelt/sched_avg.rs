@@ -33,7 +33,7 @@ pub struct SchedAvg {
 pub struct State {
     /// 1 per entity on its queue; a queue's weight.
     pub load: u64,
-    /// Runnable tasks.
+    /// 1024 per runnable task (5.2: an entity is runnable or not, and a queue has its runnable weight).
     pub runnable: u64,
     /// It runs.
     pub running: bool,

@@ -13,7 +13,7 @@ use schedlab_model::Nanos;
 impl SchedAvg {
     /// `___update_load_sum`: accounts up to `now`. Whether a segment ended, so that averages are due.
     #[inline(always)]
-    pub fn ___update_load_sum(&mut self, now: Nanos, state: State, signals: &Signals) -> bool {
+    pub fn ___update_load_sum(&mut self, now: Nanos, state: State) -> bool {
         let delta = now.wrapping_sub(self.last_update_time);
         if delta < 1024 {
             return false;
@@ -26,12 +26,12 @@ impl SchedAvg {
         let units = delta >> 10;
         let position = u64::from(self.period_contrib) + units;
         if position >= 1024 {
-            self.accumulate_sum(position, state, signals);
+            self.accumulate_sum(position, state);
             return true;
         }
         self.period_contrib = position as u32;
         if state.load > 0 {
-            self.add(units, state, signals);
+            self.add(units, state);
         }
         false
     }
@@ -39,7 +39,7 @@ impl SchedAvg {
     /// `___update_load_sum` where no segment ends, as in most updates. False: one ends, or the time is not after the last
     /// update's, and nothing has been done.
     #[inline(always)]
-    pub fn add_within_segment(&mut self, now: Nanos, state: State, signals: &Signals) -> bool {
+    pub fn add_within_segment(&mut self, now: Nanos, state: State) -> bool {
         let units = now.wrapping_sub(self.last_update_time) >> 10;
         let position = u64::from(self.period_contrib) + units;
         if position >= 1024 {
@@ -48,14 +48,14 @@ impl SchedAvg {
         self.last_update_time += units << 10;
         self.period_contrib = position as u32;
         if state.load > 0 {
-            self.add(units, state, signals);
+            self.add(units, state);
         }
         true
     }
 
     /// `accumulate_sum` where at least one segment ends.
     #[inline(never)]
-    fn accumulate_sum(&mut self, position: u64, state: State, signals: &Signals) {
+    fn accumulate_sum(&mut self, position: u64, state: State) {
         let (segments, current) = (position / 1024, position % 1024);
         self.load_sum = decay_load(self.load_sum, segments);
         self.runnable_sum = decay_load(self.runnable_sum, segments);
@@ -63,16 +63,16 @@ impl SchedAvg {
         let rest_of_first = 1024 - u64::from(self.period_contrib);
         self.period_contrib = current as u32;
         if state.load > 0 {
-            self.add(__accumulate_pelt_segments(segments, rest_of_first, current), state, signals);
+            self.add(__accumulate_pelt_segments(segments, rest_of_first, current), state);
         }
     }
 
     /// What `contrib` units of this state add; without load nothing runs either, whatever `curr` says, and it is not
     /// called.
     #[inline]
-    fn add(&mut self, contrib: u64, state: State, signals: &Signals) {
+    fn add(&mut self, contrib: u64, state: State) {
         self.load_sum = self.load_sum.wrapping_add(state.load.wrapping_mul(contrib));
-        self.runnable_sum += (state.runnable * contrib) << signals.runnable_shift();
+        self.runnable_sum += state.runnable * contrib;
         if state.running {
             self.util_sum = self.util_sum.wrapping_add((contrib << CAPACITY_SHIFT) as u32);
         }
@@ -100,9 +100,9 @@ impl SchedAvg {
         running: bool,
         signals: &Signals,
     ) -> bool {
-        let state = if signals.runnable_load { u64::from(on_rq) } else { runnable };
+        let state = if signals.runnable_load { u64::from(on_rq) } else { runnable << CAPACITY_SHIFT };
         let state = State { load: u64::from(on_rq), runnable: state, running };
-        let changed = self.___update_load_sum(now, state, signals);
+        let changed = self.___update_load_sum(now, state);
         if changed {
             self.___update_load_avg(weight.scaled(), runnable, signals);
             signals.util_est.cfs_se_util_change(self);
@@ -113,7 +113,7 @@ impl SchedAvg {
     /// `__update_load_avg_blocked_se`.
     #[inline]
     pub fn __update_load_avg_blocked_se(&mut self, now: Nanos, weight: u64, signals: &Signals) -> bool {
-        let changed = self.___update_load_sum(now, State::default(), signals);
+        let changed = self.___update_load_sum(now, State::default());
         if changed {
             self.___update_load_avg(weight, weight, signals);
         }
@@ -124,7 +124,8 @@ impl SchedAvg {
     #[inline]
     pub fn update_rt_rq_load_avg(&mut self, now: Nanos, running: bool, signals: &Signals) -> bool {
         let on = u64::from(running);
-        let changed = self.___update_load_sum(now, State { load: on, runnable: on, running }, signals);
+        let state = State { load: on, runnable: on << signals.runnable_shift(), running };
+        let changed = self.___update_load_sum(now, state);
         if changed {
             self.___update_load_avg(1, 1, signals);
         }
@@ -133,8 +134,9 @@ impl SchedAvg {
 
     /// `update_irq_load_avg`: `running` ns of interrupts, scaled to capacity, count as just before `now`.
     pub fn update_irq_load_avg(&mut self, now: Nanos, running: Nanos, signals: &Signals) -> bool {
-        let before = self.___update_load_sum(now.wrapping_sub(running), State::default(), signals);
-        let within = self.___update_load_sum(now, State { load: 1, runnable: 1, running: true }, signals);
+        let before = self.___update_load_sum(now.wrapping_sub(running), State::default());
+        let state = State { load: 1, runnable: 1 << signals.runnable_shift(), running: true };
+        let within = self.___update_load_sum(now, state);
         if before || within {
             self.___update_load_avg(1, 1, signals);
         }
@@ -147,7 +149,7 @@ mod tests {
     use super::*;
 
     const SIGNALS: &Signals = &Signals::of("6.1");
-    const RUNNING: State = State { load: 1, runnable: 1, running: true };
+    const RUNNING: State = State { load: 1, runnable: 1024, running: true };
 
     #[test]
     fn golden_utilisation_of_one_that_always_runs() {
@@ -155,7 +157,7 @@ mod tests {
         let golden = [(4, 81), (8, 156), (16, 288), (32, 495), (64, 751), (128, 951), (256, 1019)];
         let mut golden = golden.iter().peekable();
         for ms in 1..=256u64 {
-            if avg.___update_load_sum(ms * 1_000_000, RUNNING, SIGNALS) {
+            if avg.___update_load_sum(ms * 1_000_000, RUNNING) {
                 avg.___update_load_avg(1024, 1024, SIGNALS);
             }
             if let Some((_, util)) = golden.next_if(|(at, _)| *at == ms) {
@@ -168,11 +170,11 @@ mod tests {
     #[test]
     fn time_below_a_unit_waits_and_time_backwards_only_resets() {
         let mut avg = SchedAvg { last_update_time: 5000, ..SchedAvg::default() };
-        assert!(!avg.___update_load_sum(6023, RUNNING, SIGNALS));
+        assert!(!avg.___update_load_sum(6023, RUNNING));
         assert_eq!((avg.last_update_time, avg.load_sum), (5000, 0));
-        assert!(!avg.___update_load_sum(6024, RUNNING, SIGNALS));
+        assert!(!avg.___update_load_sum(6024, RUNNING));
         assert_eq!((avg.last_update_time, avg.load_sum, avg.util_sum), (6024, 1, 1024));
-        assert!(!avg.___update_load_sum(17, RUNNING, SIGNALS));
+        assert!(!avg.___update_load_sum(17, RUNNING));
         assert_eq!((avg.last_update_time, avg.load_sum), (17, 1));
     }
 
@@ -188,8 +190,8 @@ mod tests {
             (7, 4000, false),
         ] {
             let (mut fast, mut usual) = (at(position), at(position));
-            assert_eq!(fast.add_within_segment(now, RUNNING, SIGNALS), within, "{position} {now}");
-            let changed = usual.___update_load_sum(now, RUNNING, SIGNALS);
+            assert_eq!(fast.add_within_segment(now, RUNNING), within, "{position} {now}");
+            let changed = usual.___update_load_sum(now, RUNNING);
             assert!(!(within && changed), "{position} {now}");
             assert_eq!(fast, if within { usual } else { at(position) }, "{position} {now}");
         }
@@ -198,8 +200,8 @@ mod tests {
     #[test]
     fn the_flags_of_a_queue_without_weight_do_not_count() {
         let mut avg = SchedAvg::default();
-        avg.___update_load_sum(500 << 10, State { load: 0, runnable: 3, running: true }, SIGNALS);
-        avg.___update_load_sum(5000 << 10, State { load: 0, runnable: 3, running: true }, SIGNALS);
+        avg.___update_load_sum(500 << 10, State { load: 0, runnable: 3 << 10, running: true });
+        avg.___update_load_sum(5000 << 10, State { load: 0, runnable: 3 << 10, running: true });
         assert_eq!((avg.load_sum, avg.runnable_sum, avg.util_sum), (0, 0, 0));
     }
 
