@@ -20,7 +20,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from corpus import ARRANGEMENTS, HOG, NODES, TSC, Trace, emulation
+from corpus import ARRANGEMENTS, CHAOS, HOG, NODES, TSC, Trace, emulation
 from schedlab.engine import native_engine
 from schedlab.errors import SchedlabError, render
 from schedlab.record import Order, chaos, record
@@ -42,6 +42,33 @@ LOADS = {
     "real-time": "chrt -f 10 stress-ng --nanosleep 2 -t 2 & chrt -r 5 stress-ng --pipe 1 -t 2 & "
     f"stress-ng --switch 1 --fork 1 -t 2 & for i in $(seq {{cpus}}); do timeout 3 {HOG} & done; wait",
 }
+SPIN = "i=0; while [ $i -lt $1 ]; do i=$((i+1)); done"
+BURSTS = f"sh -c 'while :; do {SPIN}; usleep $2; done' burst"
+"""Takes the length of a burst, in rounds of a loop, and of the sleep after it, in us."""
+HOGS = f"for i in $(seq {{cpus}}); do timeout 2 {HOG} & done"
+RARE = {
+    "deadline": f"{HOGS}; stress-ng --cpu 1 --sched deadline --sched-runtime 1000000 --sched-deadline 5000000 "
+    "--sched-period 10000000 -t 2 & stress-ng --nanosleep 2 --pipe 1 -t 2; wait",
+    "throttled": f"chrt -f 20 timeout 3 {HOG} & {HOGS}; for p in 5000 11000 17000; do timeout 3 {BURSTS} 300 $p & done; "
+    f"chrt -r 10 timeout 3 {BURSTS} 3000 9000; wait",
+    "cpusets": "mkdir /cg; mount -t cgroup2 none /cg; echo +cpuset >/cg/cgroup.subtree_control; mkdir /cg/a /cg/b; "
+    'for g in a b; do sh -c "echo \\$\\$ >/cg/$g/cgroup.procs; while :; do :; done" & '
+    'sh -c "echo \\$\\$ >/cg/$g/cgroup.procs; exec stress-ng --pipe 1 --nanosleep 1 -t 2" & done; stress-ng --nanosleep 1 -t 2 & '
+    "for k in $(seq 20); do for c in 0 0-1 1; do echo $c >/cg/a/cpuset.cpus; usleep 7000; "
+    "echo $((k % 2)) >/cg/b/cpuset.cpus; usleep 9000; done; done; "
+    "kill $(jobs -p); sleep 0.1",
+    "hotplug": f"{HOGS}; stress-ng --pipe 1 --nanosleep 1 -t 2 & for k in 1 2 3 4; do for on in 0 1; do "
+    "echo $on >/sys/devices/system/cpu/cpu1/online; usleep 40000; done; done; wait",
+    "slices": "./chaos s {twice} 2 77",
+    "sessions-autogroup": "for n in 1 2 3; do setsid timeout 2 sh -c 'for i in 1 2; do while :; do usleep 3000; "
+    "done & done; while :; do :; done' & done; setsid hackbench -g 1 -f 3 -l 300 & setsid stress-ng --fork 1 -t 2; wait",
+    "niced-sleeps": "k=1; for n in -15 -5 0 4 11 19; do for l in 30 900; do k=$((k * 7 % 31)); "
+    f"nice -n $n timeout 2 {BURSTS} $((l * k / 7)) $((k * k * 40)) & done; done; wait",
+    "slack": "for s in 1 50000 2000000 9000000; do for p in 700 3100; do sh -c 'echo '$s' >/proc/self/timerslack_ns; "
+    "while :; do usleep '$p'; done' & done; done; " + HOGS + "; sleep 2; kill $(jobs -p); sleep 0.1",
+}
+"""Kinds of load of which the corpus has few; recorded with two and four CPUs each."""
+RARE_CPUS = (2, 4)
 AUTOGROUP = "autogroup"
 LARGE = Trace("6.12.118", 16, "hackbench")
 HEAD = (
@@ -57,6 +84,8 @@ def series() -> Iterator[Trace]:
     for (k, kernel), (n, load) in product(enumerate(KERNELS), enumerate(LOADS)):
         yield Trace(kernel, CPUS[(k + n) % len(CPUS)], load)
     yield LARGE
+    for (n, load), (c, cpus) in product(enumerate(RARE), enumerate(RARE_CPUS)):
+        yield Trace(KERNELS[(n + 2 * c) % len(KERNELS)], cpus, load)
 
 
 def main(words: list[str]) -> int:
@@ -93,6 +122,8 @@ def make(path: Path, trace: Trace) -> None:
                 subprocess.run(["cc", "-O1", "-static", "-pthread", "-o", "server", SERVER], check=True)
             except (OSError, subprocess.CalledProcessError) as e:
                 raise SchedlabError(f"cannot build {SERVER.name}: {e}") from None
+        if "./chaos" in line:
+            subprocess.run(["cc", "-O1", "-static", "-o", "chaos", CHAOS], check=True)
         if "./schbench" in line:
             if (program := shutil.which("schbench")) is None:
                 raise SchedlabError("schbench is not in PATH", hint="build it and add its directory to PATH")
@@ -118,8 +149,8 @@ def make(path: Path, trace: Trace) -> None:
 
 def workload(trace: Trace) -> str:
     """The shell line of a member."""
-    if trace.workload in LOADS:
-        return LOADS[trace.workload].format(cpus=trace.cpus, twice=2 * trace.cpus)
+    if (line := (LOADS | RARE).get(trace.workload)) is not None:
+        return line.replace("{cpus}", str(trace.cpus)).replace("{twice}", str(2 * trace.cpus))
     return chaos.workload(int(trace.workload.removeprefix("chaos-seed")), trace.cpus)
 
 

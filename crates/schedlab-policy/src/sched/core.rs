@@ -292,9 +292,19 @@ impl Core {
         if of_class == nr_running {
             return;
         }
-        let before = rq.nr_running;
-        rq.nr_running = before + nr_running - of_class;
-        let overloaded = rq.nr_running >= 2;
+        let nr_running = rq.nr_running + nr_running - of_class;
+        self.change_nr_running(cpu, nr_running);
+    }
+
+    /// Adds runnable tasks of a class that is not modelled.
+    pub(crate) fn add_nr_running(&mut self, cpu: CpuId, count: u32) {
+        self.change_nr_running(cpu, self.rqs[cpu.index()].nr_running + count);
+    }
+
+    #[inline]
+    fn change_nr_running(&mut self, cpu: CpuId, nr_running: u32) {
+        let before = std::mem::replace(&mut self.rqs[cpu.index()].nr_running, nr_running);
+        let overloaded = nr_running >= 2;
         if (before >= 2) != overloaded {
             self.domains.count_overloaded(cpu, overloaded);
         }

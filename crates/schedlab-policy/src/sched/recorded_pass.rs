@@ -118,9 +118,7 @@ impl Placement {
             (rq.curr, rq.idle) = (fair.curr(cpu), asked.idle_cpus.has(cpu));
             (rq.nr_running, rq.by_class, rq.ttwu_pending) = (0, Default::default(), false);
             fair.with(&mut core).take_counts(cpu);
-            core.rqs[cpu.index()].nr_running +=
-                u32::from(asked.others.has(cpu)) + u32::from(asked.others_wait.has(cpu));
-            core.refresh_idle(cpu);
+            core.add_nr_running(cpu, u32::from(asked.others.has(cpu)) + u32::from(asked.others_wait.has(cpu)));
         }
         let left_out = self.core.domains.at(asked.this, asked.level).span.without(&asked.considered);
         let mut env = Env::new(asked.this, asked.level, asked.idle, now);

@@ -88,10 +88,17 @@ impl Reader {
         if state == PrevState::Runnable || !self.current_is_fair(cpu) || self.current(cpu) != Some(prev) {
             return;
         }
-        if clock_behind(entry, ahead).is_some() && next == 0 {
+        if clock_behind(entry, ahead).is_some() && (next == 0 || self.is_unthrottled(cpu, next)) {
             self.block(cpu, state);
             self.newidle_balance(cpu);
         }
+    }
+
+    /// Whether a task of another class was throttled until `schedule()` gave up the lock: it has waited while fair tasks ran, and
+    /// need-resched was not set.
+    fn is_unthrottled(&self, cpu: CpuId, pid: Pid) -> bool {
+        let waits = self.tasks.get(&pid).is_some_and(|task| !task.is_fair() && task.place == Place::Queued(cpu));
+        waits && !self.flag_of(cpu)
     }
 
     /// Code on another CPU changes this one's queue though its running task was dequeued: `schedule()` gives up the lock only in
@@ -115,9 +122,10 @@ impl Reader {
     }
 
     /// What this CPU's code has detached is attached by its next record at the latest: before that record, unless it is the
-    /// charge within `attach_task`.
+    /// charge within `attach_task`, or detaches another task before any is enqueued.
     pub(super) fn attach_before(&mut self, entry: &Entry, kind: Kind, ahead: &Window<'_>) {
-        if self.cpu(entry.cpu).moving.is_empty() || matches!(kind, Kind::Migrate { .. }) {
+        let enqueued = self.cpu(entry.cpu).moving.iter().any(|moving| moving.enqueued);
+        if self.cpu(entry.cpu).moving.is_empty() || matches!(kind, Kind::Migrate { .. }) && !enqueued {
             return;
         }
         let moving = std::mem::take(&mut self.cpu(entry.cpu).moving);
@@ -157,6 +165,30 @@ impl Reader {
         }
     }
 
+    /// What probes show to be enqueued on a queue was attached before the next record under that queue's lock, by another CPU.
+    pub(super) fn attach_enqueued(&mut self, entry: &Entry, locked: CpuId, ahead: &Window<'_>) {
+        for cpu in (0..self.cpus.len()).filter(|cpu| *cpu != entry.cpu.index()) {
+            let moving = std::mem::take(&mut self.cpus[cpu].moving);
+            let (there, rest) = moving.into_iter().partition(|it| it.to == locked && it.enqueued);
+            self.cpus[cpu].moving = rest;
+            self.attach(entry, there, ahead);
+        }
+    }
+
+    /// The queue whose lock is held where an event is emitted.
+    pub(super) fn locked_by(&self, entry: &Entry, kind: Kind) -> Option<CpuId> {
+        match kind {
+            Kind::Switch { .. } => Some(entry.cpu),
+            Kind::Wakeup { target_cpu, .. } | Kind::WakeupNew { target_cpu, .. } => Some(target_cpu),
+            Kind::Migrate { pid, orig_cpu, .. } => Some(orig_cpu).filter(|_| !self.is_waking(pid)),
+            Kind::Runtime { pid, .. } => match self.place(pid)? {
+                Place::Running(cpu) => Some(cpu),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     /// A charge follows what probes show of the enqueues.
     pub(super) fn enqueue_moved(&mut self, cpu: CpuId) {
         let enqueued = self.cpu(cpu).moving.iter().rev().filter(|moving| moving.enqueued);
@@ -187,7 +219,7 @@ impl Reader {
         while let Some(Moving { pid, to, becomes, .. }) = attaching.next() {
             self.put(pid, becomes);
             self.cpu(to).received |= self.current(to) == Some(0);
-            let mut flag = self.flag_ahead(to, ahead);
+            let mut flag = self.flag_ahead(to, entry.cpu, ahead);
             if to == entry.cpu && !matches!(entry.kind(), Some(Kind::Runtime { .. } | Kind::Switch { .. })) {
                 // A `sched_wakeup` shows the flag after its own check.
                 let checks = matches!(entry.kind(), Some(Kind::Wakeup { .. }));

@@ -3,12 +3,12 @@
 use schedlab_model::{CpuId, Nanos, Pid};
 use schedlab_trace::Kind;
 
-use super::class::{is_outside, outside_next};
+use super::class::{charges_to_preempt, is_outside, outside_next};
 use super::code::{forks, leaves, next_on, picks_again, reschedules, AfterYield, Change};
 use super::task::{Place, Task};
 use super::Reader;
 use crate::operation::{Caller, Cause, Charge, Flag, Group, Location, Operation, Timer};
-use crate::trace::{Entry, LookAhead, What, Window};
+use crate::trace::{Entry, LookAhead, SchedChange, What, Window};
 
 /// No task runs for 18 minutes without a tick: a longer run time is damaged.
 const LONGEST: Nanos = 1 << 40;
@@ -68,7 +68,7 @@ impl Reader {
             self.cpu(entry.cpu).checking = Some((cpu, self.flag_of(cpu)));
         }
         if caller == Caller::Tick {
-            let flag = self.own_flag(cpu, entry).unwrap_or_else(|| self.flag_ahead(cpu, ahead));
+            let flag = self.own_flag(cpu, entry).unwrap_or_else(|| self.flag_ahead(cpu, entry.cpu, ahead));
             let timer = self.timer(cpu, entry, ahead);
             self.push(Operation::Tick { cpu, flag, timer });
         }
@@ -96,13 +96,17 @@ impl Reader {
     fn make_change(&mut self, entry: &Entry, pid: Pid, change: Change, ahead: &Window<'_>) {
         let cpu = entry.cpu;
         match change {
-            Change::Announced => self.make_pending_change(entry.pid, true, ahead),
+            Change::Announced => {
+                self.cpu(cpu).changed_task =
+                    self.tasks.get(&entry.pid).and_then(|task| task.change).map(SchedChange::pid);
+                self.make_pending_change(entry.pid, true, ahead);
+            }
             Change::MoveTask(to) => {
                 let to = if self.kernel.uses_autogroup { to } else { Group::Same };
                 let flag = Flag {
                     before: entry.flag(),
                     before_full: entry.flags.need_resched(),
-                    ..self.flag_ahead(cpu, ahead)
+                    ..self.flag_ahead(cpu, cpu, ahead)
                 };
                 self.cpu(cpu).flag = reschedules(entry, ahead);
                 self.push(Operation::MoveTask { cpu, pid, to, flag });
@@ -171,7 +175,7 @@ impl Reader {
                 // A flag that is set may be due to what came before the charge.
                 let clear = self.own_flag(cpu, entry).filter(|flag| flag.after == Some(false));
                 Caller::Other(clear.unwrap_or_else(|| {
-                    let mut flag = self.flag_ahead(cpu, ahead);
+                    let mut flag = self.flag_ahead(cpu, entry.cpu, ahead);
                     if charged_again_next(entry, ahead) {
                         flag.cause = Cause::Other;
                     }
@@ -199,7 +203,7 @@ impl Reader {
         if moves && self.tasks.get_mut(&pid).is_some_and(exiting) {
             return Some(Change::MoveTask(Group::Root));
         }
-        if std::mem::take(&mut self.cpu(cpu).yields) || self.yields(entry, pid, ahead) {
+        if !charges_to_preempt(entry, ahead) && self.take_yield(pid) || self.yields(entry, pid, ahead) {
             return Some(Change::Yield(self.after_yield(entry, pid, ahead)));
         }
         if let Some(state) = leaves(cpu, pid, false, ahead) {

@@ -2,13 +2,13 @@
 //!
 //! Where vruntime is printed (up to 6.7), run times outside the fair class print 0.
 
-use schedlab_model::Pid;
+use schedlab_model::{CpuId, Pid};
 use schedlab_policy::FairPolicy;
 use schedlab_trace::Kind;
 
 use super::code::{next_on, picks_again};
 use super::first::group_ahead;
-use super::task::{is_fair, nice, prio};
+use super::task::{is_fair, nice, prio, Place};
 use super::weight::first_weight;
 use super::Reader;
 use crate::operation::{Location, NewTask, Operation, Weight};
@@ -66,14 +66,18 @@ impl Reader {
     /// A task is enqueued without a wakeup: the change that the running task has announced for it is made here, if no charge
     /// preceded it.
     /// A change that was not announced is a new affinity: a kernel thread sets its own without a system call, as the rescuer of a
-    /// workqueue does.
-    pub(super) fn requeued(&mut self, entry: &Entry, (pid, restored): (Pid, bool), ahead: &Window<'_>) {
+    /// workqueue does, and so do writes to cpusets for the tasks in them.
+    pub(super) fn requeued(&mut self, entry: &Entry, on: CpuId, (pid, restored): (Pid, bool), ahead: &Window<'_>) {
         let announced =
             self.tasks.get(&entry.pid).and_then(|task| task.change).is_some_and(|change| change.pid() == pid);
         if announced && entry.in_task() {
             self.make_pending_change(entry.pid, true, ahead);
-        } else if restored && self.cpu(entry.cpu).unexplained.take() == Some(pid) {
-            self.push(Operation::SetAffinity { pid });
+        } else if restored {
+            let waits = self.place(pid) == Some(Place::Queued(on));
+            let view = self.cpu(entry.cpu);
+            if view.unexplained.take() == Some(pid) || waits && view.changed_task.take() != Some(pid) {
+                self.push(Operation::SetAffinity { pid });
+            }
         }
     }
 
@@ -186,7 +190,7 @@ impl Reader {
 }
 
 /// Whether a charge is that of a `schedule()` that preempts the task in the kernel.
-fn charges_to_preempt(entry: &Entry, ahead: &Window<'_>) -> bool {
+pub fn charges_to_preempt(entry: &Entry, ahead: &Window<'_>) -> bool {
     entry.flag() && next_on(entry, LookAhead::TaskCode, ahead).is_some_and(|next| next.preempts)
 }
 

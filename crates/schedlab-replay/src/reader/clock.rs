@@ -37,9 +37,23 @@ impl Reader {
         }
     }
 
-    /// The balancer updates the loads of a CPU: the first queue that it updates shows to what time.
-    pub(super) fn update_blocked_averages(&mut self, entry: &Entry, cpu: CpuId, ahead: &Window<'_>) {
+    /// The balancer updates the loads of a CPU. In `sched_balance_newidle` the running task was dequeued before. Where the probe
+    /// does not read the clock, the first queue that is updated shows to what time.
+    pub(super) fn update_blocked_averages(
+        &mut self,
+        entry: &Entry,
+        cpu: CpuId,
+        clock: Option<Nanos>,
+        ahead: &Window<'_>,
+    ) {
         self.cpu(entry.cpu).updates_blocked = true;
+        if let Some(clock) = clock {
+            if cpu == entry.cpu && entry.in_task() {
+                self.block_leaving(cpu, ahead);
+            }
+            self.push(Operation::UpdateRqClock { cpu, clock });
+            return self.push(Operation::UpdateBlockedAverages { cpu, at: None });
+        }
         let mut own = ahead.look(LookAhead::Clock).filter(|next| next.cpu == entry.cpu);
         match own.next().map(|next| next.what) {
             Some(What::CfsRqLoad { cpu: of, at, .. }) if of == cpu => {
@@ -58,7 +72,7 @@ impl Reader {
         clock_of(entry).filter(|(pid, _)| there(*pid)).map(|(_, clock)| clock)
     }
 
-    fn is_waking(&self, pid: Pid) -> bool {
+    pub(super) fn is_waking(&self, pid: Pid) -> bool {
         self.tasks.get(&pid).is_some_and(|task| task.waking)
     }
 }

@@ -90,8 +90,8 @@ impl Reader {
     }
 
     /// What follows a yield: `schedule()`, at once, which begins with a charge. An interrupt came before it if no probe shows that charge;
-    /// without such probes, if it comes sooner than the switch of any other yield, or finds preemption disabled and comes soon or
-    /// right before the switch: a host may stop the CPU between the two for long.
+    /// without such probes, if the task is switched out uncharged, or if it comes sooner than the switch of any other yield, or finds
+    /// preemption disabled and comes soon.
     pub(super) fn after_yield(&mut self, entry: &Entry, pid: Pid, ahead: &Window<'_>) -> AfterYield {
         let shows = |next: &&Entry| next.kind().is_some() || next.in_task() && !next.is_inside();
         let mut own = ahead.look(LookAhead::TaskCode).filter(|next| next.cpu == entry.cpu).filter(shows).peekable();
@@ -100,10 +100,11 @@ impl Reader {
         let Some(next) = own.peek().copied() else { return AfterYield::Switches };
         let passed = next.time.saturating_sub(entry.time);
         if next.in_task() {
-            let switches = switches(next);
-            if switches {
+            let at_once = switches(next);
+            if at_once {
                 self.yield_takes = Some(self.yield_takes.map_or(passed, |takes| takes.min(passed)));
             }
+            let switches = at_once || schedule_charges(next, pid) && own.nth(1).is_some_and(switches);
             return if switches { AfterYield::Switches } else { AfterYield::PicksAgain };
         }
         // A task that is alone does not yield: the charge is that of `schedule()`, which locks once more.
@@ -113,10 +114,8 @@ impl Reader {
             && match ahead.shows_charges() {
                 true => !charged_in_task(entry.cpu, ahead),
                 false => {
-                    let right_before =
-                        || switches_after_interrupt(entry.cpu, ahead).is_some_and(|passed| passed < SOON);
-                    sooner()
-                        || self.interrupts_atomic(next) && (quiet_before(next, entry, ahead) < SOON || right_before())
+                    let soon = || self.interrupts_atomic(next) && quiet_before(next, entry, ahead) < SOON;
+                    switches_uncharged(entry.cpu, pid, ahead) || sooner() || soon()
                 }
             };
         // After an interrupt `schedule()` may charge the task again.
@@ -144,27 +143,37 @@ impl Reader {
     }
 }
 
+/// Whether a charge may be that of the `schedule()` after a yield: an interrupt that no record shows has updated the clock in between.
+/// Other code that charges a task has set need-resched, or locks the queue alone.
+fn schedule_charges(entry: &Entry, pid: Pid) -> bool {
+    let charges = matches!(entry.kind(), Some(Kind::Runtime { pid: of, .. }) if of == pid);
+    charges && !entry.flag() && entry.depth().is_some_and(|depth| depth != b'1')
+}
+
+/// Whether a task that has yielded is switched out, after interrupts, by a `schedule()` that does not charge it: that of the yield. Any
+/// other updates the clock, unless a task that arrived has set need-resched.
+fn switches_uncharged(cpu: CpuId, pid: Pid, ahead: &Window<'_>) -> bool {
+    for next in ahead.look(LookAhead::TaskCode) {
+        match next.kind() {
+            Some(Kind::Wakeup { target_cpu: to, .. } | Kind::WakeupNew { target_cpu: to, .. }) if to == cpu => {
+                return false
+            }
+            Some(Kind::Migrate { dest_cpu, .. }) if dest_cpu == cpu => return false,
+            Some(Kind::Switch { prev, prev_state, .. }) if next.cpu == cpu => {
+                return prev == pid && prev_state == TaskState::Running && !next.preempts;
+            }
+            kind if next.cpu == cpu && next.in_task() && (kind.is_some() || !next.is_inside()) => return false,
+            _ => {}
+        }
+    }
+    false
+}
+
 /// How long before an interrupt the CPU's last record was, that of a charge or a probe in it.
 fn quiet_before(interrupt: &Entry, charge: &Entry, ahead: &Window<'_>) -> Nanos {
     let own = ahead.look(LookAhead::TaskCode).filter(|next| next.cpu == charge.cpu);
     let last = own.take_while(|next| next.is_inside()).last().map_or(charge.time, |last| last.time);
     interrupt.time.saturating_sub(last)
-}
-
-/// How long after the last record of an interrupt the CPU switches, if it switches next.
-fn switches_after_interrupt(cpu: CpuId, ahead: &Window<'_>) -> Option<Nanos> {
-    let mut interrupted = None;
-    for next in ahead.look(LookAhead::TaskCode).filter(|next| next.cpu == cpu) {
-        match next.kind() {
-            _ if !next.in_task() => interrupted = Some(next.time),
-            Some(Kind::Switch { .. }) => return interrupted.map(|last| next.time.saturating_sub(last)),
-            Some(Kind::Runtime { .. }) => {}
-            Some(_) => return None,
-            None if next.is_inside() => {}
-            None => return None,
-        }
-    }
-    None
 }
 
 /// Whether code of the running task began to charge it before the next interrupt.

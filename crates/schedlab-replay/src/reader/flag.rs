@@ -25,18 +25,21 @@ impl Reader {
         self.cpus.get(cpu.index()).is_some_and(|cpu| cpu.flag && (cpu.full || !ahead.shows_lazy()))
     }
 
-    /// The flag around a decision for `cpu`, which the next record there shows.
-    pub(super) fn flag_ahead(&self, cpu: CpuId, ahead: &Window<'_>) -> Flag {
+    /// The flag around a decision for `cpu` that code on CPU `by` makes: the next record on `cpu` shows it, unless the check has not
+    /// returned by then.
+    pub(super) fn flag_ahead(&self, cpu: CpuId, by: CpuId, ahead: &Window<'_>) -> Flag {
         let mut flag =
             Flag { before: self.flag_of(cpu), before_full: self.is_full(cpu, ahead), after: None, cause: Cause::Own };
         let (mut rest, mut checked) = (ahead.look(LookAhead::Outcome), None);
+        let mut checking = by != cpu && is_checking(by, ahead);
         while let Some(entry) = rest.next() {
             let decides = self.decides_for(cpu, entry);
+            checking &= entry.cpu != by || entry.is_inside();
             if entry.cpu != cpu {
                 flag.cause = flag.cause.max(cause(decides, entry));
             } else if matches!(entry.what, What::Checked) {
                 checked = checked.or(Some(entry));
-            } else if !entry.is_inside() {
+            } else if !(entry.is_inside() || checking && clear_in_interrupt(entry)) {
                 // A `sched_wakeup` shows the flag after its own check, as the return from that check does.
                 let wakes = decides && matches!(entry.kind(), Some(Kind::Wakeup { .. }));
                 let shows = checked.filter(|_| !wakes).unwrap_or(entry);
@@ -45,6 +48,9 @@ impl Reader {
                 flag.cause = flag.cause.max(cause(decides, shows));
                 if flag.after == Some(false) && std::ptr::eq(shows, entry) && self.was_set(cpu, entry, rest) {
                     (flag.after, flag.cause) = (Some(true), flag.cause.max(Cause::Later));
+                }
+                if flag.after == Some(true) && is_replenished(cpu, ahead) {
+                    flag.cause = Cause::Other;
                 }
                 return flag;
             }
@@ -107,7 +113,8 @@ impl Reader {
 
     /// Whether a record is the switch of the CPU's running task though that is runnable and has not yielded.
     fn is_preempted_by(&self, cpu: CpuId, entry: &Entry) -> bool {
-        let yielded = self.cpus.get(cpu.index()).is_none_or(|view| view.yielded || view.yields);
+        let yields = self.current(cpu).and_then(|pid| self.tasks.get(&pid)).is_some_and(|task| task.yields);
+        let yielded = !entry.preempts && (yields || self.cpus.get(cpu.index()).is_none_or(|view| view.yielded));
         let prev = match entry.kind() {
             Some(Kind::Switch { prev, prev_state: TaskState::Running, .. }) => Some(prev),
             _ => None,
@@ -225,6 +232,33 @@ impl Reader {
             self.push(Operation::Repick { cpu, certain });
         }
     }
+}
+
+/// Whether code on a CPU is about to check whether a task preempts: the return from that is its next record.
+fn is_checking(by: CpuId, ahead: &Window<'_>) -> bool {
+    let mut own = ahead.look(LookAhead::Outcome).filter(|next| next.cpu == by && !next.is_inside());
+    own.next().is_some_and(|next| matches!(next.what, What::Checked))
+}
+
+/// Whether the CPU switches next to a task of another class that is not woken before: it was throttled, and a timer that no record
+/// shows has set need-resched.
+fn is_replenished(cpu: CpuId, ahead: &Window<'_>) -> bool {
+    let mut woken = Vec::new();
+    for kind in ahead.look(LookAhead::Outcome).filter_map(|next| Some((next.cpu, next.kind()?))) {
+        match kind {
+            (_, Kind::Wakeup { pid, prio, target_cpu }) if target_cpu == cpu && !is_fair(prio) => woken.push(pid),
+            (of, Kind::Switch { next, next_prio, .. }) if of == cpu => {
+                return next != 0 && !is_fair(next_prio) && !woken.contains(&next);
+            }
+            _ => {}
+        }
+    }
+    false
+}
+
+/// Whether a record is that of an interrupt which finds the flag clear.
+fn clear_in_interrupt(entry: &Entry) -> bool {
+    !entry.in_task() && entry.has_flags() && !entry.flag()
 }
 
 /// What a record that `decides` for a CPU, or does not, adds to the causes of its flag.

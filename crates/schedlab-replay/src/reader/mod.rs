@@ -119,6 +119,8 @@ struct Cpu {
     enqueues_on: Option<CpuId>,
     /// This record is a charge of the task that no change explains.
     unexplained: Option<Pid>,
+    /// The last event was a charge at which this task was changed as announced.
+    changed_task: Option<Pid>,
     /// This record is a charge that only `schedule()` can have made.
     schedules: bool,
     /// The running task has set its own need-resched by this record (`switched_to_fair`), whatever the record shows.
@@ -141,8 +143,6 @@ struct Cpu {
     just_charged: bool,
     /// The clock stands still: a fork found nothing to charge.
     clock_stands: bool,
-    /// The running task entered `sched_yield`.
-    yields: bool,
     /// The running task entered `setsid`.
     setsid: bool,
     /// The running task has yielded: its switch says nothing about the flag.
@@ -234,7 +234,9 @@ impl Reader {
             What::Hrtick => self.cpu(entry.cpu).hrtick = true,
             What::Yield => {
                 self.cancel_change(entry.pid);
-                self.cpu(entry.cpu).yields = true;
+                if let Some(task) = self.tasks.get_mut(&entry.pid) {
+                    task.yields = true;
+                }
             }
             What::Setsid => self.cpu(entry.cpu).setsid = true,
             What::Change(change) => {
@@ -248,6 +250,7 @@ impl Reader {
                 }
             }
             What::Clock { cpu: Some(cpu), clock, pid, move_task, restored } => {
+                self.attach_enqueued(entry, cpu, ahead);
                 self.cpu(entry.cpu).attach_clock = Some(clock);
                 self.cpu(entry.cpu)
                     .moving
@@ -256,14 +259,14 @@ impl Reader {
                     .for_each(|it| it.enqueued = true);
                 self.push(Operation::UpdateRqClock { cpu, clock });
                 if move_task.is_some() {
-                    self.requeued(entry, (pid, restored), ahead);
+                    self.requeued(entry, cpu, (pid, restored), ahead);
                 }
             }
             What::RqClock { cpu, clock } => {
                 self.attach_before_clock(entry, clock, ahead);
                 self.push(Operation::UpdateRqClock { cpu, clock });
             }
-            What::UpdateBlockedAverages { cpu } => self.update_blocked_averages(entry, cpu, ahead),
+            What::UpdateBlockedAverages { cpu, clock } => self.update_blocked_averages(entry, cpu, clock, ahead),
             What::CfsRqLoad { cpu, at, state: Some(state) } => self.update_cfs_rq_load(entry, cpu, at, &state, ahead),
             What::Start(start) => self.starting = Some(start),
             What::Select(ref probe) => self.select_task_rq(entry, probe, ahead),
@@ -299,6 +302,9 @@ impl Reader {
         self.start(entry, ahead);
         self.attach_before(entry, kind, ahead);
         self.attach_named_task(entry, kind, ahead);
+        if let Some(locked) = self.locked_by(entry, kind) {
+            self.attach_enqueued(entry, locked, ahead);
+        }
         self.block_before_switch(entry, kind, ahead);
         self.read_clock(entry, kind, ahead);
         self.read_tg_loads(entry, kind, ahead);
@@ -306,6 +312,7 @@ impl Reader {
         self.note_depth(entry);
         self.cpu(entry.cpu).schedules = false;
         self.cpu(entry.cpu).unexplained = None;
+        self.cpu(entry.cpu).changed_task = None;
         if !self.cpu(entry.cpu).balances {
             self.cpu(entry.cpu).updates_blocked = false;
         }
@@ -352,7 +359,7 @@ impl Reader {
     /// A record in task context ends what the task was in the middle of.
     fn leave_task_code(&mut self, entry: &Entry, kind: Kind, ahead: &Window<'_>) {
         self.yield_uncharged(entry, kind);
-        if entry.in_task() && !matches!(kind, Kind::Switch { .. }) {
+        if entry.in_task() && !matches!(kind, Kind::Switch { .. } | Kind::Runtime { .. }) {
             self.cpu(entry.cpu).yielded = false;
         }
         // A task that is preempted in the kernel has not finished its system call.
@@ -365,13 +372,18 @@ impl Reader {
     /// A `sched_yield` whose charge was nothing, because the clock stood still: the task has given up its request all the same.
     fn yield_uncharged(&mut self, entry: &Entry, kind: Kind) {
         let in_yield = entry.in_task() && !entry.preempts && !matches!(kind, Kind::Runtime { .. });
-        if in_yield && self.current(entry.cpu) == Some(entry.pid) && std::mem::take(&mut self.cpu(entry.cpu).yields) {
+        if in_yield && self.current(entry.cpu) == Some(entry.pid) && self.take_yield(entry.pid) {
             self.push(Operation::Yield { cpu: entry.cpu });
             match kind {
                 Kind::Switch { .. } => self.cpu(entry.cpu).yielded = true,
                 _ => self.push(Operation::Repick { cpu: entry.cpu, certain: true }),
             }
         }
+    }
+
+    /// Whether a task has entered `sched_yield` and not yielded yet.
+    fn take_yield(&mut self, pid: Pid) -> bool {
+        self.tasks.get_mut(&pid).is_some_and(|task| std::mem::take(&mut task.yields))
     }
 
     /// The first record on a CPU shows which task runs there.

@@ -102,20 +102,25 @@ impl Reader {
         pass
     }
 
-    /// From 7.2 on `sched_balance_newidle` updates the loads of its CPU without calling what is probed, by the clock of the
-    /// dequeue before, since it keeps the queue's lock.
+    /// From 7.2 on `sched_balance_newidle` updates the loads of its CPU without calling what older recordings probe, by the clock
+    /// of the dequeue before, since it keeps the queue's lock.
     fn newidle_update(&mut self, entry: &Entry, probe: &PassProbe, ahead: &Window<'_>) {
         let cpu = entry.cpu;
         if probe.idle != CpuIdle::Newly || probe.cpu != cpu || self.cpu(cpu).updates_blocked || self.shown_in.is_empty()
         {
             return;
         }
-        let Some(current) = self.current(cpu).filter(|_| self.current_is_fair(cpu)) else { return };
-        if let Some(state) = leaves(cpu, current, false, ahead) {
-            self.block(cpu, state);
+        if self.block_leaving(cpu, ahead) {
             self.cpu(cpu).updates_blocked = true;
             self.push(Operation::UpdateBlockedAverages { cpu, at: None });
         }
+    }
+
+    /// The running task is dequeued if `schedule()` is about to switch it out because it blocks.
+    pub(super) fn block_leaving(&mut self, cpu: CpuId, ahead: &Window<'_>) -> bool {
+        let current = self.current(cpu).filter(|_| self.current_is_fair(cpu));
+        let state = current.and_then(|current| leaves(cpu, current, false, ahead));
+        state.inspect(|state| self.block(cpu, *state)).is_some()
     }
 
     /// Kernel threads of one CPU are never moved; where no probe shows the CPUs that a task may use, its name does.

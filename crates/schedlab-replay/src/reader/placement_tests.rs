@@ -77,11 +77,13 @@ fn a_pass_has_the_capacity_that_it_computes() {
     }
 }
 
-/// From 7.2 on newidle balancing updates the loads of its CPU without a call that is probed (`ba`).
+/// From 7.2 on newidle balancing updates the loads of its CPU without a call that older recordings probe (`ba`). Newer ones probe what
+/// that calls, and read the clock.
 #[test]
 fn newidle_balancing_updates_loads_where_no_probe_shows_it() {
     let grouped = "a-1 [000] d.h2. 0.000031: rt: (__probestub_sched_stat_runtime+0x4/0x10) p=1 v=0 d=1 l=0 on=1 s=1 tg=0xff00 gw=1\n";
     let updated = "a-1 [000] d..1. 0.000110: ba: (sched_balance_update_blocked_averages+0x0/0x80) cpu=0\n";
+    let probed = "a-1 [000] d..1. 0.000110: ba: (update_other_load_avgs+0x0/0x50) cpu=0 c=70000\n";
     let charged = "a-1 [000] d..2. 0.000100: sched_stat_runtime: comm=a pid=1 runtime=70000 [ns]\n";
     let pass = |idle: &str| {
         format!("a-1 [000] d..1. 0.000120: bg: (sched_balance_find_src_group+0x0/0x650) cpu=0 idle={idle} pct=117 nf=0 am=0x3 w=2 j=9\n")
@@ -95,6 +97,8 @@ fn newidle_balancing_updates_loads_where_no_probe_shows_it() {
     for (lines, updates) in [
         ([grouped, charged, "", &newly, ends], true),
         ([grouped, charged, updated, &newly, ends], false),
+        ([grouped, charged, probed, &newly, ends], true),
+        ([grouped, charged, probed, "", ends], true),
         ([grouped, charged, "", &busy, ends], false),
         (["", charged, "", &newly, ends], false),
     ] {

@@ -14,6 +14,8 @@ pub struct Task {
     /// Its state was taken from the trace.
     pub taken: bool,
     pub exiting: bool,
+    /// It has entered `sched_yield` and not yielded yet; it may be preempted in between.
+    pub yields: bool,
     /// PF_EXITING: what it wakes does not count on its sleep.
     pub dying: bool,
     /// The CPU that was selected for it, until it is queued there.
@@ -55,6 +57,7 @@ impl Task {
             place,
             taken: false,
             exiting: false,
+            yields: false,
             dying: false,
             selected: None,
             affinity_set: false,

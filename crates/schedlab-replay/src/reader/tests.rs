@@ -69,6 +69,65 @@ fn a_yield_picks_before_an_interrupt_only_if_it_charges_before_it() {
     check("5.10.262", &[YIELD, LATE_TICK, SWITCHES], &["charge 1", "yield cpu0", "charge 1", "tick", "switch 1 to 3"]);
 }
 
+/// The system call is recorded before the yield: a task that is preempted in between yields when it runs again.
+#[test]
+fn a_task_that_is_preempted_before_it_yields_does_so_later() {
+    let preempted = "
+        a-1 [000] ..... 0.004000: sys_sched_yield()
+        a-1 [000] dNh1. 0.004100: sched_stat_runtime: comm=a pid=1 runtime=3900000 [ns]
+        a-1 [000] dN.2. 0.004105: sched_stat_runtime: comm=a pid=1 runtime=5000 [ns]
+        a-1 [000] d..2. 0.004110: sched_switch: prev_comm=a prev_pid=1 prev_prio=120 prev_state=R+ ==> next_comm=c next_pid=3 next_prio=120
+        c-3 [000] d..2. 0.005110: sched_stat_runtime: comm=c pid=3 runtime=1000000 [ns]
+        c-3 [000] d..2. 0.005115: sched_switch: prev_comm=c prev_pid=3 prev_prio=120 prev_state=S ==> next_comm=a next_pid=1 next_prio=120
+    ";
+    let yields = "
+        a-1 [000] d..1. 0.005200: sched_stat_runtime: comm=a pid=1 runtime=90000 [ns]
+        a-1 [000] d..2. 0.005210: sched_switch: prev_comm=a prev_pid=1 prev_prio=120 prev_state=R ==> next_comm=d next_pid=5 next_prio=120
+    ";
+    let wanted = [
+        "charge 1",
+        "tick",
+        "charge 1",
+        "switch 1 to 3",
+        "charge 3",
+        "block",
+        "switch 3 to 1",
+        "charge 1",
+        "yield cpu0",
+        "switch 1 to 5",
+    ];
+    check("7.3.4", &[preempted, yields], &wanted);
+}
+
+/// The clock may have been updated, in an interrupt that no record shows, between the yield and its `schedule()`, which charges then.
+#[test]
+fn the_schedule_of_a_yield_may_charge_the_task_again() {
+    let charged = "a-1 [000] d..2. 0.004070: sched_stat_runtime: comm=a pid=1 runtime=12000 [ns]\n";
+    let yields = ["charge 1", "yield cpu0", "charge 1", "switch 1 to 3"];
+    check("7.3.4", &[YIELD_73, charged, TO_C_AT_ONCE], &yields);
+    let again = ["charge 1", "yield cpu0", "repick cpu0", "charge 1", "switch 1 to 3"];
+    check("7.3.4", &[YIELD_73, &charged.replace("d..2.", "dN.2."), TO_C_AT_ONCE], &again);
+}
+
+/// An interrupt that comes while another CPU checks whether a task preempts shows the flag from before the check.
+#[test]
+fn an_interrupt_during_the_check_of_another_cpu_does_not_show_its_outcome() {
+    let attaches = "
+        d-4 [001] d..2. 0.005000: sched_migrate_task: comm=c pid=3 prio=120 orig_cpu=1 dest_cpu=0
+        d-4 [001] d..3. 0.005001: sched_stat_runtime: comm=a pid=1 runtime=995000 [ns]
+        a-1 [000] d.h2. 0.005010: sched_waking: comm=e pid=5 prio=120 target_cpu=001
+    ";
+    let returns = "d-4 [001] d..3. 0.005020: cpr: (wakeup_preempt+0x8a/0x90 <- wakeup_preempt_fair)\n";
+    let set = "a-1 [000] dNh3. 0.005030: sched_stat_runtime: comm=a pid=1 runtime=45000 [ns]\n";
+    for (records, after) in [(&[attaches, returns, set][..], Some(true)), (&[attaches, set], Some(false))] {
+        let flags = read("7.3.4", records).into_iter().find_map(|operation| match operation {
+            Operation::Attach { flag, .. } => Some(flag.after),
+            _ => None,
+        });
+        assert_eq!(flags, Some(after), "{records:?}");
+    }
+}
+
 const EARLIER_TICK: &str = "a-1 [000] d.h1. 0.002000: sched_stat_runtime: comm=a pid=1 runtime=1000000 [ns]\n";
 const YIELD_73: &str = "
     a-1 [000] ..... 0.004000: sys_sched_yield()
@@ -77,18 +136,20 @@ const YIELD_73: &str = "
 const ATOMIC_TICK: &str = "a-1 [000] d.h2. 0.009001: sched_stat_runtime: comm=a pid=1 runtime=5000000 [ns]\n";
 const TO_C_AT_ONCE: &str = "a-1 [000] d..2. 0.009020: sched_switch: prev_comm=a prev_pid=1 prev_prio=120 prev_state=R ==> next_comm=c next_pid=3 next_prio=120\n";
 
-/// Without that charge (6.12 and later skip it) an interrupt that finds preemption disabled, right before the switch, comes before the
-/// pick. If preemption was enabled, or the switch comes later or after other work of the task, the task was picked again.
+/// 6.12 and later skip that charge: if the task is switched out uncharged, however late, an interrupt came before the pick. If it is
+/// charged before, or does other work, it was picked again.
 #[test]
-fn a_late_interrupt_comes_before_the_pick_of_a_yield_if_preemption_is_disabled_and_the_switch_follows() {
+fn a_late_interrupt_comes_before_the_pick_of_a_yield_if_the_switch_is_uncharged() {
     let late = TO_C_AT_ONCE.replace("0.009020", "0.009200");
     let preemptible = ATOMIC_TICK.replace("d.h2.", "d.h1.");
     let call = "a-1 [000] ..... 0.009010: sys_getppid()\n";
+    let charge = "a-1 [000] dN.2. 0.009015: sched_stat_runtime: comm=a pid=1 runtime=14000 [ns]\n";
     let [again, not_again] = [true, false];
     for (records, picked) in [
         (&[EARLIER_TICK, YIELD_73, ATOMIC_TICK, TO_C_AT_ONCE][..], not_again),
-        (&[EARLIER_TICK, YIELD_73, ATOMIC_TICK, &late], again),
-        (&[EARLIER_TICK, YIELD_73, &preemptible, TO_C_AT_ONCE], again),
+        (&[EARLIER_TICK, YIELD_73, ATOMIC_TICK, &late], not_again),
+        (&[EARLIER_TICK, YIELD_73, &preemptible, TO_C_AT_ONCE], not_again),
+        (&[EARLIER_TICK, YIELD_73, &preemptible, charge, TO_C_AT_ONCE], again),
         (&[EARLIER_TICK, YIELD_73, ATOMIC_TICK, call, TO_C_AT_ONCE], again),
     ] {
         let read = read("6.12.107", records);
@@ -109,6 +170,92 @@ const MIGRATE: &str = "
     d-4 [001] d..2. 0.004500: sched_migrate_task: comm=b pid=2 prio=120 orig_cpu=1 dest_cpu=0
     d-4 [001] d..3. 0.004501: sched_stat_runtime: comm=a pid=1 runtime=500000 [ns]
 ";
+
+/// A probe shows that b is enqueued on CPU 0: it is there before whatever needs the lock of that queue next.
+#[test]
+fn a_task_is_attached_before_other_cpus_use_its_queue() {
+    let enqueued = "
+        d-4 [001] d..2. 0.004500: sched_migrate_task: comm=b pid=2 prio=120 orig_cpu=1 dest_cpu=0
+        d-4 [001] d..3. 0.004501: at: (enqueue_task_fair+0x4/0xcc0) p=2 fl=262144 cpu=0 c=4500000
+    ";
+    let by = |cpu: u32, task: &str| {
+        format!(
+            "{task} [00{cpu}] d..2. 0.004600: sched_migrate_task: comm=c pid=3 prio=120 orig_cpu=0 dest_cpu={cpu}\n"
+        )
+    };
+    let enqueues = "f-6 [002] d..3. 0.004600: at: (enqueue_task_fair+0x4/0xcc0) p=3 fl=262144 cpu=0 c=4600000\n";
+    let moved = "f-6 [002] d..2. 0.004490: sched_migrate_task: comm=c pid=3 prio=120 orig_cpu=2 dest_cpu=0\n";
+    for (records, wanted) in [
+        (&[enqueued, TO_C][..], "-2 +2 switch"),
+        (&[enqueued, &by(1, "d-4")], "-2 +2 -3"),
+        (&[enqueued, &by(2, "f-6")], "-2 +2 -3"),
+        (&[moved, enqueued, enqueues, TO_C], "-3 -2 +2 +3 switch"),
+    ] {
+        let steps: Vec<String> = read("7.3.4", records)
+            .iter()
+            .filter_map(|operation| match operation {
+                Operation::Detach { pid, .. } => Some(format!("-{pid}")),
+                Operation::Attach { pid, .. } => Some(format!("+{pid}")),
+                Operation::Switch(switch) if switch.prev == 1 => Some("switch".to_owned()),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(steps.join(" "), wanted, "{records:?}");
+    }
+}
+
+/// A write to a cpuset, which no record shows, enqueues a waiting task again as it was (ENQUEUE_RESTORE without ENQUEUE_MOVE).
+#[test]
+fn a_waiting_task_that_is_enqueued_as_it_was_has_a_new_affinity() {
+    let charged = "d-4 [001] d..2. 0.005200: sched_stat_runtime: comm=a pid=1 runtime=190000 [ns]\n";
+    let requeued =
+        |flags| format!("d-4 [001] d..2. 0.005210: at: (enqueue_task_fair+0x4/0xed0) p=3 fl={flags} cpu=0 c=5200000\n");
+    let calls = "d-4 [001] ..... 0.005190: ni: (set_user_nice+0x4/0x300) p=3 nice=4\n";
+    let count = |records: &[&str]| {
+        let affinity = |operation: &&Operation| matches!(operation, Operation::SetAffinity { pid: 3 });
+        read("7.2.13", records).iter().filter(affinity).count()
+    };
+    assert_eq!(count(&[REMOTE_WAKEUP, charged, &requeued(10)]), 1);
+    assert_eq!(count(&[REMOTE_WAKEUP, charged, &requeued(14)]), 0);
+    assert_eq!(count(&[REMOTE_WAKEUP, calls, charged, &requeued(10)]), 0);
+}
+
+/// A deadline task is replenished, or a real-time one unthrottled, by a timer that no record shows: a switch to it says nothing about the
+/// decisions before.
+#[test]
+fn need_resched_may_be_that_of_a_task_that_was_throttled() {
+    let flagged = "a-1 [000] dN.2. 0.005300: sched_stat_runtime: comm=a pid=1 runtime=250000 [ns]\n";
+    let to = |pid: i32, prio: i32| {
+        format!("a-1 [000] d..2. 0.005310: sched_switch: prev_comm=a prev_pid=1 prev_prio=120 prev_state=R ==> next_comm=r next_pid={pid} next_prio={prio}\n")
+    };
+    let woken = "d-4 [001] d.s4. 0.005305: sched_wakeup: comm=r pid=7 prio=-1 target_cpu=000\n";
+    for (records, cause) in [
+        (&[REMOTE_WAKEUP, flagged, &to(3, 120)][..], Cause::Own),
+        (&[REMOTE_WAKEUP, flagged, &to(7, -1)], Cause::Other),
+        (&[REMOTE_WAKEUP, flagged, woken, &to(7, -1)], Cause::Own),
+    ] {
+        assert_eq!(wakeup_of(&read("6.1.192", records), 3).cause, cause, "{records:?}");
+    }
+}
+
+/// `schedule()` has found no fair task, and has given up the lock, if it runs a real-time task that was throttled until then.
+#[test]
+fn a_queue_is_empty_where_a_task_is_unthrottled_during_schedule() {
+    let throttled = "
+        a-1 [000] d..2. 0.000100: sched_switch: prev_comm=a prev_pid=1 prev_prio=120 prev_state=R ==> next_comm=r next_pid=7 next_prio=79
+        r-7 [000] d..2. 0.000200: sched_switch: prev_comm=r prev_pid=7 prev_prio=79 prev_state=R ==> next_comm=a next_pid=1 next_prio=120
+    ";
+    let charged =
+        |flag| format!("a-1 [000] d{flag}.2. 0.000300: sched_stat_runtime: comm=a pid=1 runtime=90000 [ns]\n");
+    let blocks = "
+        a-1 [000] d..2. 0.000310: sched_switch: prev_comm=a prev_pid=1 prev_prio=120 prev_state=S ==> next_comm=r next_pid=7 next_prio=79
+        a-1 [000] d..3. 0.000312: sw: (__probestub_sched_switch+0x4/0x10) pp=1 pv=9 pd=9 pl=0 pon=0 psd=0 ps=9 np=7 nv=9 nd=9 nl=0 non=0 nsd=0 ns=9 z=9 a=0 w=0 n=0 c=777000
+    ";
+    for (flag, empty) in [(".", true), ("N", false)] {
+        let read = read("6.12.107", &[throttled, &charged(flag), blocks]);
+        assert_eq!(read.iter().any(|operation| matches!(operation, Operation::NewidleBalance { .. })), empty, "{flag}");
+    }
+}
 
 /// The balancer's check of a task that it attaches sets need-resched; a wakeup from afar before the next event of that CPU is not checked.
 #[test]

@@ -72,7 +72,7 @@ impl Reader {
             Some((checked, false)) if checked == cpu && self.flag_of(cpu) => {
                 Flag { before: false, before_full: false, after: Some(true), cause: Cause::Own }
             }
-            _ => self.flag_ahead(cpu, ahead),
+            _ => self.flag_ahead(cpu, entry.cpu, ahead),
         };
         self.wake(pid, cpu, false, flag, ahead);
     }
@@ -88,7 +88,7 @@ impl Reader {
         // It is queued beside its parent, which is charged then.
         let charges = !self.kernel.uses_autogroup && cpu == entry.cpu && self.current_is_fair(cpu);
         self.cpu(cpu).clock_stands |= charges && !std::mem::take(&mut self.cpu(cpu).just_charged);
-        let flag = self.flag_ahead(cpu, ahead);
+        let flag = self.flag_ahead(cpu, entry.cpu, ahead);
         self.wake(pid, cpu, true, flag, ahead);
     }
 

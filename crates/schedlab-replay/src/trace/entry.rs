@@ -86,9 +86,10 @@ pub enum What {
     },
     /// The running task enters `task_cache_work`.
     TaskCacheWork,
-    /// The balancer enters `sched_balance_update_blocked_averages`.
+    /// The balancer updates the loads of a CPU, where the queue's lock is held by this clock of it.
     UpdateBlockedAverages {
         cpu: CpuId,
+        clock: Option<Nanos>,
     },
     /// The load average of a group's `cfs_rq` on a CPU was updated to this time.
     CfsRqLoad {
@@ -262,7 +263,9 @@ fn other(name: &str, fields: Fields<'_>, caller: Pid, selects: SelectFlags) -> O
             until: None,
             updated: true,
         }),
-        "ba" => Some(What::UpdateBlockedAverages { cpu: CpuId(fields.number("cpu")?) }),
+        "ba" => {
+            Some(What::UpdateBlockedAverages { cpu: CpuId(fields.number("cpu")?), clock: bounds::time(fields, "c") })
+        }
         "pc" => {
             let (cpu, at) = (CpuId(fields.number("cpu")?), bounds::time(fields, "lu")?);
             Some(What::CfsRqLoad { cpu, at, state: CfsRqLoad::of(fields) })

@@ -22,7 +22,7 @@ impl Entry {
             What::RqClock { cpu, .. }
             | What::Selected { cpu }
             | What::CpuAverages { cpu, .. }
-            | What::UpdateBlockedAverages { cpu }
+            | What::UpdateBlockedAverages { cpu, .. }
             | What::CfsRqLoad { cpu, .. } => Some(*cpu),
             What::Select(probe) => {
                 let recent = probe.state.map(|state| state.history.recent_used_cpu);
