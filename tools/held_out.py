@@ -49,19 +49,21 @@ HOGS = f"for i in $(seq {{cpus}}); do timeout 2 {HOG} & done"
 RARE = {
     "deadline": f"{HOGS}; stress-ng --cpu 1 --sched deadline --sched-runtime 1000000 --sched-deadline 5000000 "
     "--sched-period 10000000 -t 2 & stress-ng --nanosleep 2 --pipe 1 -t 2; wait",
-    "throttled": f"chrt -f 20 timeout 3 {HOG} & {HOGS}; for p in 5000 11000 17000; do timeout 3 {BURSTS} 300 $p & done; "
-    f"chrt -r 10 timeout 3 {BURSTS} 3000 9000; wait",
+    "throttled": f"chrt -f 20 timeout 3 {HOG} & {HOGS}; for p in 5000 11000 17000; do "
+    f"timeout 3 {BURSTS} 300 $p & done; chrt -r 10 timeout 3 {BURSTS} 3000 9000; wait",
     "cpusets": "mkdir /cg; mount -t cgroup2 none /cg; echo +cpuset >/cg/cgroup.subtree_control; mkdir /cg/a /cg/b; "
     'for g in a b; do sh -c "echo \\$\\$ >/cg/$g/cgroup.procs; while :; do :; done" & '
-    'sh -c "echo \\$\\$ >/cg/$g/cgroup.procs; exec stress-ng --pipe 1 --nanosleep 1 -t 2" & done; stress-ng --nanosleep 1 -t 2 & '
+    'sh -c "echo \\$\\$ >/cg/$g/cgroup.procs; exec stress-ng --pipe 1 --nanosleep 1 -t 2" & done; '
+    "stress-ng --nanosleep 1 -t 2 & "
     "for k in $(seq 20); do for c in 0 0-1 1; do echo $c >/cg/a/cpuset.cpus; usleep 7000; "
     "echo $((k % 2)) >/cg/b/cpuset.cpus; usleep 9000; done; done; "
     "kill $(jobs -p); sleep 0.1",
     "hotplug": f"{HOGS}; stress-ng --pipe 1 --nanosleep 1 -t 2 & for k in 1 2 3 4; do for on in 0 1; do "
     "echo $on >/sys/devices/system/cpu/cpu1/online; usleep 40000; done; done; wait",
     "slices": "./chaos s {twice} 2 77",
-    "sessions-autogroup": "for n in 1 2 3; do setsid timeout 2 sh -c 'for i in 1 2; do while :; do usleep 3000; "
-    "done & done; while :; do :; done' & done; setsid hackbench -g 1 -f 3 -l 300 & setsid stress-ng --fork 1 -t 2; wait",
+    "sessions-autogroup": "for n in 1 2 3; do setsid timeout 2 sh -c 'for i in 1 2; do while :; do "
+    "usleep 3000; done & done; while :; do :; done' & done; "
+    "setsid hackbench -g 1 -f 3 -l 300 & setsid stress-ng --fork 1 -t 2; wait",
     "niced-sleeps": "k=1; for n in -15 -5 0 4 11 19; do for l in 30 900; do k=$((k * 7 % 31)); "
     f"nice -n $n timeout 2 {BURSTS} $((l * k / 7)) $((k * k * 40)) & done; done; wait",
     "slack": "for s in 1 50000 2000000 9000000; do for p in 700 3100; do sh -c 'echo '$s' >/proc/self/timerslack_ns; "
