@@ -227,10 +227,13 @@ impl Model {
             }
             Operation::CpuAverages { cpu, averages, until: None, followed, .. } => {
                 let until = averages.last_update_time(self.clock_now(cpu));
-                match followed {
-                    true => self.cpus[cpu.index()].averages = Some((averages, until)),
-                    // Between two such records the model updates them.
-                    false => self.sched.follow().restore().cpu_averages(cpu, averages, until),
+                let before = match followed {
+                    true => self.cpus[cpu.index()].averages.replace((averages, until)),
+                    false => None,
+                };
+                // The model updates them between two such records, or from the first on.
+                if before.is_none() {
+                    self.sched.follow().restore().cpu_averages(cpu, averages, until);
                 }
             }
             Operation::SelectTaskRq(_)
