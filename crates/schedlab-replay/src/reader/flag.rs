@@ -187,7 +187,9 @@ impl Reader {
         if !(shown || view.resched) || view.repicked || matches!(entry.what, What::Lost) {
             return;
         }
-        let mut later = ahead.look(LookAhead::Repick).filter(|next| next.cpu == cpu);
+        let undecided =
+            ahead.look(LookAhead::Repick).take_while(|next| next.cpu == cpu || !self.decides_for(cpu, next));
+        let mut later = undecided.filter(|next| next.cpu == cpu);
         if !self.current_is_fair(cpu) || later.next().is_some_and(|next| next.is_inside() && next.flag()) {
             return;
         }

@@ -257,6 +257,20 @@ fn a_queue_is_empty_where_a_task_is_unthrottled_during_schedule() {
     }
 }
 
+/// `schedule()` picked the running task again, and a task that another CPU attached has set need-resched since: whatever reads the
+/// scheduler's state next shows that flag.
+#[test]
+fn a_pick_comes_before_what_another_cpu_decides_after_its_charge() {
+    let tick = "
+        a-1 [000] dNh1. 0.008000: ck: (update_curr+0x0/0x1e0) cpu=0 c=8000000
+        a-1 [000] dNh1. 0.008001: sched_stat_runtime: comm=a pid=1 runtime=3500000 [ns]
+    ";
+    let flagged = TICK.replace("d.h1.", "dNh1.");
+    let wanted = ["charge 1", "tick", "charge 1", "repick cpu0", "charge 1", "attach 2", "charge 1", "tick"];
+    check("6.1.192", &[&flagged, SCHEDULE, MIGRATE, tick], &wanted);
+    check("6.1.192", &[&flagged, SCHEDULE, tick], &["charge 1", "tick", "charge 1", "charge 1", "tick"]);
+}
+
 /// The balancer's check of a task that it attaches sets need-resched; a wakeup from afar before the next event of that CPU is not checked.
 #[test]
 fn need_resched_that_an_attach_has_set_is_remembered() {
