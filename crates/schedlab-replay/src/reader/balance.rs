@@ -215,18 +215,18 @@ impl Reader {
     fn attach(&mut self, entry: &Entry, moving: Vec<Moving>, ahead: &Window<'_>) {
         self.cpu(entry.cpu).attach_clock = None;
         // `detach_tasks` adds at the head of its list, and `attach_tasks` takes from there.
-        let mut attaching = moving.into_iter().rev().peekable();
-        while let Some(Moving { pid, to, becomes, .. }) = attaching.next() {
+        let mut attaching = moving.into_iter().rev().enumerate().peekable();
+        while let Some((nth, Moving { pid, to, becomes, .. })) = attaching.next() {
             self.put(pid, becomes);
             self.cpu(to).received |= self.current(to) == Some(0);
-            let mut flag = self.flag_ahead(to, entry.cpu, ahead);
+            let mut flag = self.flag_of_check(to, entry.cpu, nth, ahead);
             if to == entry.cpu && !matches!(entry.kind(), Some(Kind::Runtime { .. } | Kind::Switch { .. })) {
                 // A `sched_wakeup` shows the flag after its own check.
                 let checks = matches!(entry.kind(), Some(Kind::Wakeup { .. }));
                 flag.cause = if checks { Cause::Later } else { Cause::Own };
                 flag.after = entry.has_flags().then_some(entry.flag());
             }
-            if attaching.peek().is_some_and(|next| next.to == to) {
+            if attaching.peek().is_some_and(|(_, next)| next.to == to) {
                 flag.cause = flag.cause.max(Cause::Later);
             }
             self.note_outcome(to, &flag);

@@ -28,9 +28,14 @@ impl Reader {
     /// The flag around a decision for `cpu` that code on CPU `by` makes: the next record on `cpu` shows it, unless the check has not
     /// returned by then.
     pub(super) fn flag_ahead(&self, cpu: CpuId, by: CpuId, ahead: &Window<'_>) -> Flag {
+        self.flag_of_check(cpu, by, 0, ahead)
+    }
+
+    /// The same where code on `by` checks other tasks before, so that the returns from those checks show nothing of this one.
+    pub(super) fn flag_of_check(&self, cpu: CpuId, by: CpuId, others: usize, ahead: &Window<'_>) -> Flag {
         let mut flag =
             Flag { before: self.flag_of(cpu), before_full: self.is_full(cpu, ahead), after: None, cause: Cause::Own };
-        let (mut rest, mut checked) = (ahead.look(LookAhead::Outcome), None);
+        let (mut rest, mut checked, mut returned) = (ahead.look(LookAhead::Outcome), None, 0);
         let mut checking = by != cpu && is_checking(by, ahead);
         while let Some(entry) = rest.next() {
             let decides = self.decides_for(cpu, entry);
@@ -38,7 +43,8 @@ impl Reader {
             if entry.cpu != cpu {
                 flag.cause = flag.cause.max(cause(decides, entry));
             } else if matches!(entry.what, What::Checked) {
-                checked = checked.or(Some(entry));
+                checked = checked.or(Some(entry).filter(|_| returned >= others));
+                returned += 1;
             } else if !(entry.is_inside() || checking && clear_in_interrupt(entry)) {
                 // A `sched_wakeup` shows the flag after its own check, as the return from that check does.
                 let wakes = decides && matches!(entry.kind(), Some(Kind::Wakeup { .. }));

@@ -257,6 +257,25 @@ fn a_queue_is_empty_where_a_task_is_unthrottled_during_schedule() {
     }
 }
 
+/// `attach_tasks` checks one task after the other: each return shows the outcome of its own check.
+#[test]
+fn each_task_that_a_pass_attaches_is_checked_on_its_own() {
+    let pulls = "
+        a-1 [000] d.s1. 0.005000: sched_migrate_task: comm=c pid=3 prio=120 orig_cpu=1 dest_cpu=0
+        a-1 [000] d.s1. 0.005010: sched_migrate_task: comm=e pid=5 prio=120 orig_cpu=1 dest_cpu=0
+        a-1 [000] d.s1. 0.005020: sched_stat_runtime: comm=a pid=1 runtime=995000 [ns]
+        a-1 [000] d.s1. 0.005030: cpr: (wakeup_preempt+0x8a/0x90 <- wakeup_preempt_fair)
+        a-1 [000] dNs1. 0.005040: cpr: (wakeup_preempt+0x8a/0x90 <- wakeup_preempt_fair)
+        a-1 [000] dN.2. 0.005050: sched_stat_runtime: comm=a pid=1 runtime=20000 [ns]
+    ";
+    let read = read("7.3.4", &[pulls]);
+    let flags = read.iter().filter_map(|operation| match operation {
+        Operation::Attach { pid, flag, .. } => Some((*pid, flag.after)),
+        _ => None,
+    });
+    assert_eq!(flags.collect::<Vec<_>>(), [(5, Some(false)), (3, Some(true))]);
+}
+
 /// `schedule()` picked the running task again, and a task that another CPU attached has set need-resched since: whatever reads the
 /// scheduler's state next shows that flag.
 #[test]
