@@ -151,16 +151,20 @@ fn schedule_charges(entry: &Entry, pid: Pid) -> bool {
 }
 
 /// Whether a task that has yielded is switched out, after interrupts, by a `schedule()` that does not charge it: that of the yield. Any
-/// other updates the clock, unless a task that arrived has set need-resched.
+/// other updates the clock, unless a task that arrived has set TIF_NEED_RESCHED.
 fn switches_uncharged(cpu: CpuId, pid: Pid, ahead: &Window<'_>) -> bool {
+    let mut may_skip = false;
     for next in ahead.look(LookAhead::TaskCode) {
+        if next.cpu == cpu && !matches!(next.kind(), Some(Kind::Switch { .. })) {
+            may_skip &= next.flags.need_resched();
+        }
         match next.kind() {
             Some(Kind::Wakeup { target_cpu: to, .. } | Kind::WakeupNew { target_cpu: to, .. }) if to == cpu => {
-                return false
+                may_skip = true;
             }
-            Some(Kind::Migrate { dest_cpu, .. }) if dest_cpu == cpu => return false,
+            Some(Kind::Migrate { dest_cpu, .. }) if dest_cpu == cpu => may_skip = true,
             Some(Kind::Switch { prev, prev_state, .. }) if next.cpu == cpu => {
-                return prev == pid && prev_state == TaskState::Running && !next.preempts;
+                return prev == pid && prev_state == TaskState::Running && !next.preempts && !may_skip;
             }
             kind if next.cpu == cpu && next.in_task() && (kind.is_some() || !next.is_inside()) => return false,
             _ => {}

@@ -144,6 +144,7 @@ fn a_late_interrupt_comes_before_the_pick_of_a_yield_if_the_switch_is_uncharged(
     let preemptible = ATOMIC_TICK.replace("d.h2.", "d.h1.");
     let call = "a-1 [000] ..... 0.009010: sys_getppid()\n";
     let charge = "a-1 [000] dN.2. 0.009015: sched_stat_runtime: comm=a pid=1 runtime=14000 [ns]\n";
+    let wakes = "d-4 [001] d.s4. 0.008000: sched_wakeup: comm=c pid=3 prio=120 target_cpu=000\n";
     let [again, not_again] = [true, false];
     for (records, picked) in [
         (&[EARLIER_TICK, YIELD_73, ATOMIC_TICK, TO_C_AT_ONCE][..], not_again),
@@ -151,6 +152,8 @@ fn a_late_interrupt_comes_before_the_pick_of_a_yield_if_the_switch_is_uncharged(
         (&[EARLIER_TICK, YIELD_73, &preemptible, TO_C_AT_ONCE], not_again),
         (&[EARLIER_TICK, YIELD_73, &preemptible, charge, TO_C_AT_ONCE], again),
         (&[EARLIER_TICK, YIELD_73, ATOMIC_TICK, call, TO_C_AT_ONCE], again),
+        (&[EARLIER_TICK, YIELD_73, wakes, &preemptible, TO_C_AT_ONCE], not_again),
+        (&[EARLIER_TICK, YIELD_73, wakes, &preemptible.replace("d.h", "dNh"), TO_C_AT_ONCE], again),
     ] {
         let read = read("6.12.107", records);
         let repicks = read.iter().any(|operation| matches!(operation, Operation::Repick { .. }));
