@@ -167,7 +167,7 @@ def _manifest(file: Path, asked: Path | None = None) -> dict[str, Any]:
     try:
         manifest: dict[str, Any] = documents.cleaned(shape.loads(file.read_bytes()))
     except OSError as e:
-        missing = isinstance(e, FileNotFoundError) and file.parent.is_dir()
+        missing = isinstance(e, FileNotFoundError) and (asked or file.parent).exists()
         why = f"the directory has no {file.name}" if missing else reason(e)
         raise InputError(f"there is no result: {why}", file=str(asked or file), hint=RESULT) from None
     except ValueError as e:

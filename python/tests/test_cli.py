@@ -337,7 +337,7 @@ BAD = [
         ["--kernel has no effect on a list of machines", "features, knobs and kernels"],
     ),
     (["list", "features", "--kernel", "6.13"], 2, ["no kernel `6.13`", "6.12.0"]),
-    (["report", "nothing"], 2, ["there is no result", "--> nothing", "schedlab compare"]),
+    (["report", "nothing"], 2, ["there is no result: No such file or directory", "--> nothing", "schedlab compare"]),
     (["report", "."], 2, ["there is no result: the directory has no manifest.json", "--> ."]),
     (["run", "toy.toml", "--duration", "-5s"], 2, ["expected one argument", "written as --duration=VALUE"]),
     (["report", "a", "b", "c"], 2, []),
