@@ -98,7 +98,7 @@ pub const OBJECT: Section = Section {
             "slice-extension",
             "boolean",
             "false",
-            "whether the holder of a spinlock asks for a time slice extension (7.0)",
+            "whether the holder of a spinlock requests a time slice extension (7.0)",
         ),
     ],
 };
