@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import http.client
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -128,6 +128,17 @@ def test_what_cannot_be_viewed_is_said(
     (tmp_path / "t.ftrace").write_text("# tracer: nop\n")
     assert main(words) == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_seed_that_did_not_run_is_said_with_those_that_did(
+    scenario: Callable[..., str], schedlab: Callable[..., tuple[int, str, str]]
+) -> None:
+    scenario(behaviour={"eevdf": {"fail_on": [2]}})
+    assert schedlab("compare", "toy.toml", "--out", "r", "--seeds", "3")[0] == 3
+    code, _, err = schedlab("view", "r", "--seed", "2")
+    assert code == 2
+    assert "seed 2 did not run with cfs and eevdf" in err
+    assert "hint: these seeds did: 1, 3" in err
 
 
 def test_a_trace_without_switches_is_no_timeline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -245,7 +245,7 @@ mod tests {
         c.set_knob("min_granularity_ns", 4_000_000).unwrap();
         assert_eq!(c.knobs.nr_latency, 8, "a debugfs write alone leaves it");
         let refused = c.set_knob("tunable_scaling", 0).unwrap_err().to_string();
-        assert!(refused.contains("there is no hotplug") && refused.ends_with("it stays 1"), "{refused}");
+        assert!(refused.contains("which changes no slices here") && refused.ends_with("it stays 1"), "{refused}");
         c.restore_knob("tunable_scaling", 0).unwrap();
         assert_eq!((c.knobs.latency, c.knobs.nr_latency), (24 * MSEC, 6));
         c.restore_knob("tunable_scaling", 2).unwrap();

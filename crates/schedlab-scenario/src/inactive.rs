@@ -1,12 +1,13 @@
-//! Settings of a scenario that are valid, and have no effect on its machine.
+//! Settings of a scenario that are valid, and have no effect on its machine; objects that cannot have one.
 
 use schedlab_workload::Workload;
 use serde_json::Value as Json;
 
+use crate::one_sided;
 use crate::scenario::Scenario;
 
 impl Scenario {
-    /// One line for each: the setting, its workload, and what the machine lacks.
+    /// One line for each: the setting, its workload, and what the machine lacks; then the objects.
     pub(crate) fn inactive(&self) -> Vec<String> {
         let Some(first) = self.variants().first() else { return Vec::new() };
         let each = || first.workloads.iter().zip(&self.uses).zip(&self.written);
@@ -27,6 +28,8 @@ impl Scenario {
             };
             lines.extend(line("code", named.filter(|workload| workload.tasks.iter().any(|task| task.code > 0)), &why));
         }
+        let programs = each().filter(|((_, uses), _)| *uses == "program");
+        lines.extend(programs.flat_map(|((workload, _), _)| one_sided::lines(workload)));
         lines
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Each reader also collects what a real kernel is set to: files and the values to write to them.
 
+use schedlab_model::closest;
 use schedlab_policy::{ConfigError, Feature, KernelConfig, Knob, KnobInfo, KnobUnit, PreemptModel, Version};
 use serde_json::{Map, Value as Json};
 
@@ -202,10 +203,20 @@ pub(crate) fn refused_key(table: &Table, name: &str, error: &ConfigError) -> Box
         _ => Vec::new(),
     };
     let hint = match &supported_by[..] {
-        [] => error.hint().unwrap_or_default(),
+        [] => error.hint().or_else(|| elsewhere(error)).unwrap_or_default(),
         versions => format!("kernels that have it: {}", versions.join(", ")),
     };
     table.key_error(name, error.to_string()).hint(hint)
+}
+
+/// The nearest name that other kernels have.
+fn elsewhere(error: &ConfigError) -> Option<String> {
+    let near = match error {
+        ConfigError::UnknownFeature { name, .. } => closest(name, Feature::all().iter().map(|info| info.name)),
+        ConfigError::UnknownKnob { name, .. } => closest(name, Knob::all().iter().map(|info| info.name)),
+        _ => None,
+    };
+    near.map(|near| format!("did you mean {near}, which this kernel does not have?"))
 }
 
 fn has_feature(version: &Version, name: &str) -> bool {

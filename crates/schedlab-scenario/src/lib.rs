@@ -44,6 +44,7 @@ mod machine;
 mod merge;
 mod metric;
 mod naming;
+mod one_sided;
 mod option_default;
 mod overrides;
 mod program;

@@ -404,3 +404,32 @@ fn settings_without_an_effect_on_the_machine_are_named() {
         lines.iter().zip(want).for_each(|(line, want)| assert!(line.starts_with(want), "{line}: {want}"));
     }
 }
+
+#[test]
+fn objects_of_which_steps_use_one_side_are_named() {
+    let cases: [(&str, &[&str]); 8] = [
+        ("{ write = \"a\", bytes = 8 }, { read = \"a\", bytes = 8 }, { lock = \"l\" }, { unlock = \"l\" }", &[]),
+        (
+            "{ write = \"reqests\", bytes = 8 }, { read = \"requests\", bytes = 8 }",
+            &[
+                "no step of s reads from reqests, while others write to it",
+                "no step of s writes to requests, while others read from it",
+            ],
+        ),
+        ("{ lock = \"log\" }", &["no step of s unlocks log, while others lock it"]),
+        ("{ wait = \"go\" }", &["no step of s posts go, while others wait for it"]),
+        ("{ post = \"go\" }", &[]),
+        ("{ send = \"q\" }", &["no step of s receives from q, while others send to it"]),
+        ("{ receive = \"q\" }", &["no step of s sends to q, while others receive from it"]),
+        ("{ loop = 2, do = [{ send = \"q\" }] }, { receive = \"q\" }", &[]),
+    ];
+    for (steps, want) in cases {
+        let text = format!(
+            "machine = \"laptop-8\"\nduration = \"10ms\"\n[[workload]]\nname = \"s\"\nprogram = [{steps}]\n[[variant]]\nname = \"v\"\nkernel = \"6.12.0\"\n"
+        );
+        let described = Scenario::parse(&text, "s.toml", None).unwrap().describe();
+        let lines: Vec<&str> =
+            described["inactive"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        assert_eq!(lines, want, "{steps}");
+    }
+}

@@ -15,6 +15,9 @@ from schedlab.engine import Cancel, Engine, native_engine
 from schedlab.errors import ArmError, InputError, reason
 from schedlab.timeline import Timeline, of_traces
 
+SHOWN = 12
+"""How many seeds a hint lists."""
+
 
 def execute(options: Options, console: Console, engine: Engine | None) -> int:
     """Exit code 0 after Ctrl-C. The address goes to stdout; it is the only one that answers."""
@@ -71,8 +74,14 @@ def _of_result(
     a, b = comparison.pairs[0] if comparison.pairs else (comparison.columns[0].name, None)
     chosen = seed if seed is not None else typical_seed(comparison, a, b)[0] if b else comparison.seeds[0]
     columns = [c for c in comparison.columns if c.name in (a, b)]
-    if chosen is None or any(chosen not in c.runs for c in columns):
-        raise InputError(f"seed {chosen} did not run with {' and '.join(c.name for c in columns)}", file=str(folder))
+    names = " and ".join(c.name for c in columns)
+    ran = [seed for seed in comparison.seeds if all(seed in c.runs for c in columns)]
+    if chosen is None or not ran:
+        raise InputError(f"no seed ran with {names}", file=str(folder))
+    if chosen not in ran:
+        more = f" and {len(ran) - SHOWN} more" if len(ran) > SHOWN else ""
+        hint = f"these seeds did: {', '.join(map(str, ran[:SHOWN]))}{more}"
+        raise InputError(f"seed {chosen} did not run with {names}", file=str(folder), hint=hint)
     repeat = Repeat(engine, loaded(engine, comparison.scenario), chosen, cancel)
     found = {c.name: timeline_of(repeat, c.name, c.runs[chosen].digest) for c in columns}
     parting = engine.explain(repeat.scenario, a, b, chosen, cancel=cancel) if b else None
