@@ -185,7 +185,7 @@ fn an_invalid_override_is_named_with_the_nearest_name() {
         (
             "knobs.base_slise=3ms",
             "--set knobs.base_slise=3ms: variant.knobs.base_slise: kernel 6.1 has no knob base_slise",
-            "",
+            "did you mean base_slice_ns, which this kernel does not have?",
         ),
         (
             "machine=rpi5",
