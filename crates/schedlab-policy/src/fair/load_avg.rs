@@ -41,7 +41,7 @@ impl Entity {
     fn update_load_avg(&mut self, at: Nanos, running: bool, signals: &Signals) {
         let load = u64::from(self.on_rq);
         let runnable = if signals.runnable_load { load } else { self.nr_runnable() << CAPACITY_SHIFT };
-        // The time since 0, the update of one that is not attached, is longer than a segment.
+        // An entity that is not attached was last updated at 0, more than a segment ago.
         if !self.avg.add_within_segment(at, State { load, runnable, running }) {
             self.end_segment(at, running, signals);
         }
