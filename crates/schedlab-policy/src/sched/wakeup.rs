@@ -64,7 +64,13 @@ impl<L: ClassList> Sched<L> {
     }
 
     /// `set_task_cpu` of a task that is not queued; whether the CPU changed.
+    #[inline(always)]
     pub(super) fn set_task_cpu(&mut self, task: TaskId, cpu: CpuId, now: Nanos) -> bool {
+        self.cpu_of(task) != cpu && self.migrate_task(task, cpu, now)
+    }
+
+    #[inline(never)]
+    fn migrate_task(&mut self, task: TaskId, cpu: CpuId, now: Nanos) -> bool {
         let Some(from) = self.core.set_task_cpu(task, cpu) else { return false };
         self.every_class().migrate_task_rq(task, from, cpu, now);
         true

@@ -46,9 +46,10 @@ impl FairClass<'_> {
         }
         let want_affine = self.wants_affine(task, this, tested);
         // Without a domain that spans both there is no affine target, and no domain carries SD_BALANCE_WAKE.
-        let (target, rule) = match self.core.domains.common_level(this, prev) {
-            Some(level) if want_affine && this != prev => self.wake_affine(task, this, prev, sync, level, tested),
-            _ => (prev, SelectRule::Previous),
+        let affine = want_affine && this != prev;
+        let (target, rule) = match affine.then(|| self.core.domains.common_level(this, prev)).flatten() {
+            Some(level) => self.wake_affine(task, this, prev, sync, level, tested),
+            None => (prev, SelectRule::Previous),
         };
         let found = self.select_idle_sibling(task, prev, target, tested, now);
         if found.is_none() {
