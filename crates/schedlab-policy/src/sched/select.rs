@@ -82,14 +82,15 @@ impl<L: ClassList> Sched<L> {
     #[must_use]
     pub fn ttwu_queue_cond(&self, task: TaskId, waker_cpu: CpuId, target: CpuId, on_cpu: bool) -> bool {
         let core = &self.core;
-        if !core.features.has(Feature::TtwuQueue) || !core.is_cpu_allowed(task, target) {
+        if !core.features.has(Feature::TtwuQueue) {
             return false;
         }
         let (other_cache, others) = (!core.topology.share_llc(waker_cpu, target), core.nr_running(target));
-        match core.rules.remote_queue {
+        let queues = match core.rules.remote_queue {
             RemoteQueue::OtherCache => other_cache && !on_cpu,
             RemoteQueue::OrLeaving => other_cache || (on_cpu && others <= 1),
             RemoteQueue::OrEmpty => other_cache || (target != waker_cpu && others == 0),
-        }
+        };
+        queues && core.is_cpu_allowed(task, target)
     }
 }
