@@ -8,11 +8,12 @@ import resource
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import sweeps
-from schedlab.arms import accelerator
+from schedlab.arms import accelerator, calibrate
 from schedlab.cli import main
 from schedlab.errors import not_written
 from schedlab.private import Directory
@@ -132,6 +133,21 @@ def test_no_room_for_temporary_files_is_one_message(
             err = capsys.readouterr().err
             assert (code, err.count("error: "), "itself failed" in err) == (3, 1, False), err
             assert message in err
+
+
+def test_a_measurement_that_its_file_has_no_room_for_goes_to_stdout(
+    monkeypatch: pytest.MonkeyPatch, schedlab: Schedlab, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = 'summary = "measured"\n' * 10
+    monkeypatch.setattr(calibrate, "host", lambda *_: SimpleNamespace(foreign_pct=0.0))
+    monkeypatch.setattr(calibrate, "preset", lambda *_: text)
+    monkeypatch.setattr(calibrate, "summary", lambda *_: "10 costs")
+    with files_end_at(100):
+        code, out, err = schedlab("calibrate", "--arm", "host", "--out", "here.toml")
+    assert (code, out) == (3, text)
+    assert err.startswith(f"error: cannot write here.toml: {FULL}")
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

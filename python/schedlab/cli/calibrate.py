@@ -10,7 +10,7 @@ from schedlab.cli.console import Console, write_file
 from schedlab.cli.parser import Options
 from schedlab.cli.paths import STDOUT
 from schedlab.engine import Engine, native_engine
-from schedlab.errors import InputError
+from schedlab.errors import InputError, OutputError
 
 QUIET_PCT = 5.0
 
@@ -53,10 +53,17 @@ def _sections(options: Options, console: Console, engine: Engine) -> int:
 
 
 def _written(options: Options, console: Console, text: str, what: str) -> bool:
-    """Whether the text went to a file, not to stdout."""
+    """Whether the text went to a file, not to stdout.
+
+    A measurement takes minutes, so one that the file has no room for goes to stdout before the error.
+    """
     if options.out is None or str(options.out) == STDOUT:
         console.result(text.rstrip("\n"))
         return False
-    write_file(Path(options.out), text)
+    try:
+        write_file(Path(options.out), text)
+    except OutputError:
+        console.result(text.rstrip("\n"))
+        raise
     console.result(f"{options.out}: {what}")
     return True
