@@ -101,10 +101,10 @@ impl Wheel {
     /// Adds the event of a source that has none.
     #[inline(never)]
     pub fn insert(&mut self, key: Key, source: u32) {
-        self.link(key, source);
         if key < self.first.0 && !self.stale {
             self.first = (key, source);
         }
+        self.link(key, source);
     }
 
     /// Removes the event of a source. Whether it had one.
@@ -112,9 +112,14 @@ impl Wheel {
     pub fn remove(&mut self, source: u32) -> bool {
         let present = self.places[source as usize].slot != ABSENT;
         if present {
-            self.unlink(source);
+            self.remove_present(source);
         }
         present
+    }
+
+    #[inline(never)]
+    fn remove_present(&mut self, source: u32) {
+        self.unlink(source);
     }
 
     /// Removes the first event. [`Wheel::first`] was called last and returned one.
@@ -131,19 +136,26 @@ impl Wheel {
     #[inline(never)]
     fn find_first(&mut self) {
         self.stale = false;
-        self.first = (NEVER, NIL);
-        if self.summary == 0 {
-            return;
-        }
         let word = self.summary.trailing_zeros() as usize % WORDS;
         let slot = (word * 64 + self.used[word].trailing_zeros() as usize) % (LEVELS * SLOTS);
-        let (mut source, mut length) = (self.heads[slot], 0);
+        let source = self.heads[slot];
+        let Some(place) = self.places.get(source as usize) else {
+            self.first = (NEVER, NIL);
+            return;
+        };
+        self.first = (place.key, source);
+        if place.next != NIL && slot != self.sorted {
+            self.search(slot, place.next);
+        }
+    }
+
+    /// Looks for an earlier event than the first one of a slot, from the second one on.
+    #[inline(never)]
+    fn search(&mut self, slot: usize, second: u32) {
+        let (mut source, mut length) = (second, 1);
         while let Some(place) = self.places.get(source as usize) {
             if place.key < self.first.0 {
                 self.first = (place.key, source);
-            }
-            if slot == self.sorted {
-                return;
             }
             (source, length) = (place.next, length + 1);
         }
