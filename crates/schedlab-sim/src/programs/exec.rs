@@ -113,7 +113,7 @@ fn is_over<S: Sink>(
 
 /// The running task's segment has ended: continues until the next segment, block or exit.
 ///
-/// Transfers, work in user mode, sleeps and jumps are most of what a run executes: they do not go through the calls for all
+/// Transfers, work in user mode and jumps are most of what a run executes: they do not go through the calls for all
 /// operations.
 #[inline(always)]
 fn advance<S: Sink>(x: &mut Running<S>) {
@@ -137,10 +137,6 @@ fn take_effect<S: Sink>(x: &mut Running<S>) -> bool {
         }
         Op::Read { object, .. } => transfer(x, *object, false),
         Op::Write { object, .. } => transfer(x, *object, true),
-        Op::Sleep(amount) => {
-            let amount = *amount;
-            sleep(&mut x.reborrow(), amount)
-        }
         op => {
             let op = *op;
             other_effect(&mut x.reborrow(), op)
@@ -175,9 +171,6 @@ fn fetch<S: Sink>(x: &mut Running<S>) -> bool {
                 let amount = x.programs.draw(x.task, *dist);
                 let position = &mut x.programs.positions[x.task.index()];
                 return position.work(&mut x.machine.cpus[x.cpu.index()].segment, Mode::User, amount);
-            }
-            Op::Sleep(_) if position.idle_steps < IDLE_STEPS && !has_extension(x.kernel, x.cpu) => {
-                return begin_sleep(&mut x.reborrow());
             }
             Op::Jump(to) if position.idle_steps < IDLE_STEPS => {
                 position.jump(*to);
@@ -254,8 +247,18 @@ fn begin_io_in_extension<S: Sink>(x: &mut Running<S>, object: u32, bytes: u32, w
     position.call(&mut x.machine.cpus[x.cpu.index()].segment, call, amount)
 }
 
+/// Another operation begins. Sleeps are frequent, too.
 #[inline(never)]
 fn begin_other<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
+    if matches!(op, Op::Sleep(_)) && x.position().idle_steps < IDLE_STEPS && !has_extension(x.kernel, x.cpu) {
+        begin_sleep(x)
+    } else {
+        begin_any(x, op)
+    }
+}
+
+#[inline(never)]
+fn begin_any<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
     x.position().resumed = false;
     if !take_mmap_lock(x, op) {
         return true;
@@ -290,8 +293,17 @@ fn end_extension_by_call<S: Sink>(x: &mut Running<S>, op: Op, next: &Next) {
     }
 }
 
+/// Another operation takes effect.
 #[inline(never)]
 fn other_effect<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
+    match op {
+        Op::Sleep(amount) => sleep(x, amount),
+        _ => any_effect(x, op),
+    }
+}
+
+#[inline(never)]
+fn any_effect<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
     match op {
         Op::Call | Op::Section { .. } | Op::Memory { .. } | Op::KernelUnlock { .. } | Op::Fork { .. } => {
             if let Some(stops) = goes_on(x, op) {
