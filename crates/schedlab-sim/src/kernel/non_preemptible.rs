@@ -5,7 +5,7 @@
 //! its kind in the current second: a run has few such events, and the longest section of any part of it is among them.
 
 use schedlab_model::CpuId;
-use schedlab_trace::{Kind, Section, Sink};
+use schedlab_trace::{Call, Kind, Section, Sink};
 
 use super::state::Kernel;
 use crate::machine::{Machine, Mode};
@@ -17,6 +17,22 @@ pub fn call_begins<S: Sink>(run: &mut Run<S>, machine: &Machine, kernel: &mut Ke
     let segment = &machine.cpus[cpu.index()].segment;
     let (work, call) = kernel.points.longest_closed(segment);
     if kernel.cpus[cpu.index()].longest.record(call, segment.mode.section(), work) {
+        report(run, machine, kernel, cpu, work);
+    }
+}
+
+/// The same of a call whose number is known to be that of `call`, where `work` is its longest part in which no request is
+/// honoured.
+#[inline(always)]
+pub fn measured_call_begins<S: Sink>(
+    run: &mut Run<S>,
+    machine: &Machine,
+    kernel: &mut Kernel,
+    cpu: CpuId,
+    call: Call,
+    work: u64,
+) {
+    if kernel.cpus[cpu.index()].longest.record(Some(call), Section::Kernel, work) {
         report(run, machine, kernel, cpu, work);
     }
 }

@@ -49,16 +49,16 @@ impl Points {
         self.has_transfers
     }
 
-    /// A read or write of so many bytes among the measured calls.
+    /// A read or write of so many bytes among the measured calls, and which call it is.
     #[inline]
-    pub fn transfer(&self, socket: bool, write: bool, bytes: u32) -> Size {
+    pub fn transfer(&self, socket: bool, write: bool, bytes: u32) -> (Call, &Size) {
         let call = match (socket, write) {
             (false, false) => Call::PipeRead,
             (false, true) => Call::PipeWrite,
             (true, false) => Call::SocketReceive,
             (true, true) => Call::SocketSend,
         };
-        self.sections.nearest(call, u64::from(bytes))
+        (call, self.sections.nearest(call, u64::from(bytes)))
     }
 
     /// The number of a call that works on so many KiB among the measured calls.

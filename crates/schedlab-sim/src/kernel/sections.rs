@@ -44,7 +44,7 @@ pub struct Sections {
 const MEASURED_BATCH: u64 = 31;
 
 /// A size at which a call was measured.
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Size {
     /// The most bytes to which it applies.
     most: u64,
@@ -52,9 +52,20 @@ pub struct Size {
     pub number: u8,
     /// The share of the call before its first might_sleep().
     entry: u32,
+    /// The share of its longest part in which no request is honoured.
+    longest: u32,
 }
 
 impl Size {
+    /// Of a call that was not measured.
+    const UNKNOWN: Size = Size { most: 0, number: 0, entry: 0, longest: 0 };
+
+    /// The longest part in which no request is honoured, of a call that has so much work.
+    #[inline(always)]
+    pub fn longest_closed(&self, work: u64) -> u64 {
+        of(work, self.longest)
+    }
+
     /// The part of the call's work before its first might_sleep(), which in a read or write of a pipe is the one in
     /// `mutex_lock`.
     #[inline]
@@ -91,7 +102,7 @@ impl Sections {
                 // Half-way to the next size.
                 let most = sizes.get(place + 1).map_or(u64::MAX, |next| u64::from(measured.kib + next.kib) << 9);
                 let entry = measured.might_sleep.first().map_or(0, |point| shares(measured, *point, *point).begin);
-                numbered.push(Size { most, number, entry });
+                numbered.push(Size { most, number, entry, longest });
             }
         }
         found
@@ -104,8 +115,8 @@ impl Sections {
 
     /// The nearest size to so many bytes at which the call was measured; without a number if it was not.
     #[inline]
-    pub fn nearest(&self, call: Call, bytes: u64) -> Size {
-        self.sizes[call as usize].iter().find(|size| bytes <= size.most).copied().unwrap_or_default()
+    pub fn nearest(&self, call: Call, bytes: u64) -> &Size {
+        self.sizes[call as usize].iter().find(|size| bytes <= size.most).unwrap_or(&Size::UNKNOWN)
     }
 
     /// The length of a fault that allocates a page, in instructions.

@@ -6,7 +6,7 @@ use schedlab_workload::{Amount, MemoryWork, Op};
 
 use super::begin::begin;
 use super::block::{exit_to_user, leave_call};
-use super::call_cost::begin_io;
+use super::call_cost::{begin_io, begin_transfer};
 use super::effect::{effect, sleep};
 use super::io::transfer;
 use super::mmap_lock::{
@@ -206,10 +206,9 @@ fn begin_own_io<S: Sink>(x: &mut Running<S>, object: u32, bytes: u32, write: boo
     if !x.kernel.points.has_transfers() {
         return position.work(segment, Mode::Kernel, amount);
     }
-    let call = x.kernel.points.transfer(channel.is_socket(), write, bytes).number;
-    let takes = position.call(segment, call, amount);
-    kernel::call_begins(x.run, x.machine, x.kernel, x.cpu);
-    takes
+    let (call, size) = x.kernel.points.transfer(channel.is_socket(), write, bytes);
+    let size = *size;
+    begin_transfer(x, call, size, amount)
 }
 
 /// The system call of a sleep begins, which programs a timer.
@@ -243,7 +242,7 @@ fn begin_io_in_extension<S: Sink>(x: &mut Running<S>, object: u32, bytes: u32, w
     let position = &mut x.programs.positions[x.task.index()];
     let channel = &x.programs.objects[object as usize];
     let amount = begin_io(&x.machine.costs, dice, channel, position, bytes, write);
-    let call = x.kernel.points.transfer(channel.is_socket(), write, bytes).number;
+    let call = x.kernel.points.transfer(channel.is_socket(), write, bytes).1.number;
     position.call(&mut x.machine.cpus[x.cpu.index()].segment, call, amount)
 }
 

@@ -7,12 +7,12 @@ use schedlab_model::Nanos;
 use schedlab_trace::{Lock as LockKind, Sink};
 
 use super::block::block;
-use super::call_cost::call_cost;
+use super::call_cost::{begin_transfer, call_cost};
 use super::objects::Object;
 use super::position::Step;
 use super::running::Running;
 use super::wait_queue_head::{READERS, WRITERS};
-use crate::kernel::{call_begins, lock_waited, Life, Wait};
+use crate::kernel::{lock_waited, Life, Wait};
 use crate::machine::{touched, Arrival, Stall};
 
 /// A read or write begins: its segment of work. True: the interpreter stops, because the segment takes time or the task sleeps.
@@ -33,7 +33,8 @@ pub fn begin_shared_io<S: Sink>(x: &mut Running<S>, object: u32, bytes: u32, wri
     position.resumed = false;
     position.io_left = bytes;
     // The first half of the system call's cost is the way in; what a read or write does before it takes the mutex follows.
-    let size = x.kernel.points.transfer(socket, write, bytes);
+    let (transfer, size) = x.kernel.points.transfer(socket, write, bytes);
+    let size = *size;
     let before = if socket { 0 } else { size.entry(call) };
     let at = x.arrival().after(x.machine.wall_of(x.cpu, syscall / 2 + before));
     let under_lock = if socket { 0 } else { call - before };
@@ -42,10 +43,7 @@ pub fn begin_shared_io<S: Sink>(x: &mut Running<S>, object: u32, bytes: u32, wri
         x.programs.shared[object as usize].holder = Some(x.task);
     }
     let amount = syscall + call + x.machine.stall(x.cpu, stall);
-    let position = &mut x.programs.positions[x.task.index()];
-    let takes = position.call(&mut x.machine.cpus[x.cpu.index()].segment, size.number, amount);
-    call_begins(x.run, x.machine, x.kernel, x.cpu);
-    takes
+    begin_transfer(x, transfer, size, amount)
 }
 
 /// The call continues after it has slept: it takes its locks again.
