@@ -73,7 +73,7 @@ rules! {
     /// A new task's utilisation is estimated with its weight at full resolution, which mostly exceeds the cap.
     BOTH "load: new tasks" in "post_init_entity_util_avg"
     init_full_weight: bool = true,
-        from "6.9" by "72bffbf57c52" => false;
+        from "6.10" by "72bffbf57c52" => false;
 
     /// Estimated utilisation.
     BOTH "load: util_est" in "util_est_update"
