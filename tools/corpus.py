@@ -187,7 +187,7 @@ def make(trace: Trace, engine: Engine, kernel: str) -> None:
         if "video.json" in line:
             subprocess.run(["workgen", "-d", "-o", "video.json", VIDEO], check=True)
         if "./chaos" in line:
-            subprocess.run(["cc", "-O1", "-static", "-o", "chaos", CHAOS], check=True)
+            build(CHAOS, "chaos")
         order = Order(
             image,
             (line,),
@@ -214,6 +214,15 @@ def make(trace: Trace, engine: Engine, kernel: str) -> None:
         f"{trace.name}: {size} kB, {keep:,} records, {agreed:,} of {decisions:,} decisions as row {report['row']}",
         flush=True,
     )
+
+
+def build(source: Path, program: str, *flags: str) -> None:
+    """Compiles a load into the current directory, linked statically."""
+    try:
+        subprocess.run(["cc", "-O1", "-static", *flags, "-o", program, source], check=True)
+    except (OSError, subprocess.CalledProcessError) as e:
+        hint = "install a C compiler that can link statically"
+        raise SchedlabError(f"cannot build {source.name}: {e}", hint=hint) from None
 
 
 def emulation(trace: Trace) -> str | None:

@@ -9,7 +9,6 @@ compiler for the request server.
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -20,7 +19,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from corpus import ARRANGEMENTS, CHAOS, HOG, NODES, TSC, Trace, emulation
+from corpus import ARRANGEMENTS, CHAOS, HOG, NODES, TSC, Trace, build, emulation
 from schedlab.engine import native_engine
 from schedlab.errors import SchedlabError, render
 from schedlab.record import Order, chaos, record
@@ -69,7 +68,7 @@ RARE = {
     "slack": "for s in 1 50000 2000000 9000000; do for p in 700 3100; do sh -c 'echo '$s' >/proc/self/timerslack_ns; "
     "while :; do usleep '$p'; done' & done; done; " + HOGS + "; sleep 2; kill $(jobs -p); sleep 0.1",
 }
-"""Kinds of load of which the corpus has few; recorded with two and four CPUs each."""
+"""Kinds of load that are rare in the corpus; recorded with two and four CPUs each."""
 RARE_CPUS = (2, 4)
 AUTOGROUP = "autogroup"
 LARGE = Trace("6.12.118", 16, "hackbench")
@@ -80,7 +79,7 @@ HEAD = (
 
 
 def series() -> Iterator[Trace]:
-    """Kernels and numbers of CPUs in turn, so that each load meets several of both."""
+    """Kernels and numbers of CPUs in turn, so that each load runs on several of both."""
     for turn, seed in enumerate(SEEDS):
         yield Trace(KERNELS[turn % len(KERNELS)], CPUS[turn % len(CPUS)], f"chaos-seed{seed}")
     for (k, kernel), (n, load) in product(enumerate(KERNELS), enumerate(LOADS)):
@@ -120,12 +119,9 @@ def make(path: Path, trace: Trace) -> None:
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
         line = workload(trace)
         if "./server" in line:
-            try:
-                subprocess.run(["cc", "-O1", "-static", "-pthread", "-o", "server", SERVER], check=True)
-            except (OSError, subprocess.CalledProcessError) as e:
-                raise SchedlabError(f"cannot build {SERVER.name}: {e}") from None
+            build(SERVER, "server", "-pthread")
         if "./chaos" in line:
-            subprocess.run(["cc", "-O1", "-static", "-o", "chaos", CHAOS], check=True)
+            build(CHAOS, "chaos")
         if "./schbench" in line:
             if (program := shutil.which("schbench")) is None:
                 raise SchedlabError("schbench is not in PATH", hint="build it and add its directory to PATH")

@@ -318,7 +318,7 @@ BAD = [
     (["list", "kernels", "--json", "."], 2, ["cannot write --json ."]),
     (["doctor", "--json", "."], 2, ["cannot write --json ."]),
     (["calibrate", "--out", "."], 2, ["cannot write --out ."]),
-    (["calibrate", "--kernel", "6.12"], 2, ["--kernel names the kernel of a guest", "use --arm vm"]),
+    (["calibrate", "--kernel", "6.12"], 2, ["--kernel is the kernel of a guest", "add --arm vm"]),
     (["validate", "toy.toml", "--out", "."], 2, ["cannot write --out ."]),
     (["record", "--kernel", "6.1", "--out", "no/t.dat", "--", "true"], 2, ["there is no directory no"]),
     (["compare", "toy.toml", "--out", "toy.toml/x"], 2, ["cannot write --out toy.toml/x: toy.toml is not a directory"]),

@@ -263,7 +263,7 @@ def test_a_metric_with_too_few_seeds_counts_as_not_judged(comparison: Any) -> No
 
 def test_a_metric_without_values_is_not_counted_as_one_with_too_few_seeds(comparison: Any) -> None:
     (some,) = sentences(comparison(behaviour={"cfs": {"fixed": {"load.rate": None}}}))
-    assert "1 of 4 metrics could not be judged: no seed has a value for both." in some
+    assert "1 of 4 metrics could not be judged: no seed has a value for both variants." in some
 
 
 def _adjusted(c: Any, values: Mapping[str, float]) -> Any:

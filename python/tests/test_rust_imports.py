@@ -16,7 +16,8 @@ import pytest
 
 CRATES = sorted(path.parent for path in (Path(__file__).parents[2] / "crates").glob("*/Cargo.toml"))
 USE = re.compile(r"^(pub(?:\([a-z]+\))? )?use ([^;]+);", re.MULTILINE)
-INLINE = re.compile(r"^(?!\s*(?:pub(?:\([a-z]+\))? )?use |\s*//).*?\b(crate(?:::\w+)+)", re.MULTILINE)
+NO_CODE = re.compile(r"//.*|^\s*(?:pub(?:\([a-z]+\))? )?use [^;]+;", re.MULTILINE)
+INLINE = re.compile(r"\bcrate(?:::\w+)+")
 Module = tuple[str, ...]
 
 
@@ -63,6 +64,11 @@ def absolute(path: str, module: Module, known: dict[Module, str]) -> Module | No
     return (*module, *words) if (*module, words[0]) in known else None
 
 
+def inline(text: str) -> list[str]:
+    """The paths in the code that begin with `crate::`."""
+    return INLINE.findall(NO_CODE.sub("", text))
+
+
 def resolve(path: Module, known: dict[Module, str], exports: dict[Module, dict[str, Module]]) -> Module | None:
     """The module that defines what a path names."""
     for length in range(len(path), -1, -1):
@@ -88,7 +94,7 @@ def graph(crate: Path) -> dict[Module, set[Module]]:
     edges = {}
     for module, found in imports.items():
         paths = {path for _, path in found if path not in exports[module].values()}
-        paths |= {path for inline in INLINE.findall(known[module]) if (path := absolute(inline, module, known))}
+        paths |= {path for found_path in inline(known[module]) if (path := absolute(found_path, module, known))}
         targets = {resolve(path, known, exports) for path in paths}
         above = {module[:length] for length in range(len(module) + 1)}
         edges[module] = {target for target in targets if target is not None} - above
@@ -105,6 +111,11 @@ def test_what_a_module_exports_is_found_where_it_is_defined() -> None:
     assert ("kernel", "state") in edges["kernel", "wake"]
     assert ("machine", "state") in edges["kernel", "wake"], "crate::machine::Machine"
     assert ("kernel", "state") in edges["programs", "running"]
+
+
+def test_paths_in_the_code() -> None:
+    text = "use crate::a::{\n    B,\n};\n/// crate::c::D\nfn f(a: crate::e::F, b: crate::g::H) {} // crate::i::J\n"
+    assert inline(text) == ["crate::e::F", "crate::g::H"]
 
 
 def test_use_trees() -> None:

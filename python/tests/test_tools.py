@@ -13,12 +13,14 @@ from pathlib import Path
 import pytest
 
 import console_examples
+import corpus
 import needs
 import new_cases
 import rt_app_table
 import schedlab
 import suites
 import sweep_pictures
+from schedlab.errors import SchedlabError
 
 CARGO_OUTPUT = """
 running 3 tests
@@ -306,3 +308,15 @@ def test_the_table_of_rt_app_files_says_what_runs_and_why_not(
     assert rows[0] == "| `own/a.json` | runs |"
     assert rows[1].startswith("| `own/b.json` | refused: tasks.t.mem: memory")
     assert rt_app_table.main([]) == 2
+
+
+def test_a_load_that_cannot_be_built_is_an_error_with_a_hint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SchedlabError, match=r"cannot build chaos\.c: ") as missing:
+        corpus.build(corpus.CHAOS, "chaos")
+    assert missing.value.hint == "install a C compiler that can link statically"
+    (tmp_path / "cc").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "cc").chmod(0o755)
+    with pytest.raises(SchedlabError, match=r"cannot build chaos\.c: .*exit status 1"):
+        corpus.build(corpus.CHAOS, "chaos")

@@ -54,6 +54,7 @@ def test_a_base_slice_alone_decides_which_task_runs() -> None:
 def test_the_table_of_slices_is_what_a_comparison_finds() -> None:
     lines = GUIDE.read_text(encoding="utf-8").splitlines()
     rows = [re.findall(r"[^|]+", line) for line in lines if re.match(r"\| [\d.]+ ms \|", line)]
+    assert len(rows) == 7
     slices = [row[0].split()[0] for row in rows]
     variants: list[dict[str, object]] = [{"name": "default", "kernel": "6.12"}]
     for ms in slices:

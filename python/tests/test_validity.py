@@ -214,7 +214,7 @@ def test_a_stored_validation_says_the_same(found: Validation, tmp_path: Path) ->
 
 BROKEN = {
     "{}": "not a stored validation: there is no 'schema'",
-    "[]": "not a stored validation: a part has another form",
+    "[]": "not a stored validation: a value in it has the wrong type",
     "x": "not a stored validation: Expecting value: line 1 column 1 (char 0)",
     '{"schema": "schedlab.validity/1"}': "not a stored validation: there is no 'trials'",
     '{"schema": "schedlab.validity/2", "trials": []}': "not a validation of schema schedlab.validity/1",

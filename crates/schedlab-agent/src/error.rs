@@ -88,7 +88,8 @@ pub fn os(what: &str) -> impl FnOnce(std::io::Error) -> AgentError + '_ {
 /// Maps an error of a file in the directory for temporary files to a failed run.
 pub fn temporary(error: std::io::Error) -> AgentError {
     let dir = std::env::temp_dir();
-    AgentError::failed(format!("a temporary file in {}: {error}", dir.display()), "TMPDIR can name another directory")
+    let hint = "set TMPDIR to a directory that can be written and has room";
+    AgentError::failed(format!("a temporary file in {}: {error}", dir.display()), hint)
 }
 
 /// Maps a rustix error to a failed run.

@@ -272,14 +272,14 @@ impl Worker {
                     }
                 }
             }
-            _ => return self.step_mailboxes(op),
+            _ => return self.step_semaphores_and_mailboxes(op),
         }
         Ok(Next::Done)
     }
 
     /// Executes operations on semaphores and mailboxes.
     #[inline]
-    fn step_mailboxes(&mut self, op: Op) -> Result<Next, (Failure, i32)> {
+    fn step_semaphores_and_mailboxes(&mut self, op: Op) -> Result<Next, (Failure, i32)> {
         match op {
             Op::SemWait(object) => {
                 if let Object::Semaphore(semaphore) = self.object(object) {
@@ -355,7 +355,7 @@ impl Worker {
         Ok(Next::Done)
     }
 
-    /// Executes operations on registers, jumps, and what is logged.
+    /// Executes operations on registers, jumps, and operations that log.
     #[inline]
     fn step_registers(&mut self, op: Op) -> Result<Next, (Failure, i32)> {
         let slot = self.slot;

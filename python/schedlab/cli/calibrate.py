@@ -21,7 +21,7 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     if options.arm == "sim":
         raise InputError("the simulator has no costs to measure", hint="use --arm host or --arm vm")
     if options.kernel and options.arm != "vm":
-        raise InputError("--kernel names the kernel of a guest", hint="use --arm vm, too")
+        raise InputError("--kernel is the kernel of a guest", hint="add --arm vm")
     if options.sections:
         return _sections(options, console, engine)
     measured = (

@@ -77,7 +77,8 @@ def _of_result(
     names = " and ".join(c.name for c in columns)
     ran = [seed for seed in comparison.seeds if all(seed in c.runs for c in columns)]
     if chosen is None or not ran:
-        raise InputError(f"no seed ran with {names}", file=str(folder))
+        hint = f"`schedlab report {folder}` shows why"
+        raise InputError(f"no seed ran with {names}", file=str(folder), hint=hint)
     if chosen not in ran:
         more = f" and {len(ran) - SHOWN} more" if len(ran) > SHOWN else ""
         hint = f"these seeds did: {', '.join(map(str, ran[:SHOWN]))}{more}"

@@ -133,9 +133,11 @@ if [ "$groups" ]; then
 	# Up to 6.16 one tracepoint takes only one probe: with several CPUs it shows the CPUs' own queues (up=0) as well.
 	[ "$cpus" = 1 ] || { define "$pc $averages" && one=yes; }
 	[ "$one" ] || { define "$pc" && echo 'up != 0' >events/e/pc/filter; }
-	# The balancer brings all queues of a CPU up to now, from 7.2 on by a call without a name of its own where a CPU becomes idle. What
-	# either calls first, under the queue's lock, exists from 6.12 on.
-	define "p:e/ba update_other_load_avgs cpu=rq->cpu:s32 c=rq->clock_task:u64" || define "p:e/ba sched_balance_update_blocked_averages cpu=cpu" || define "p:e/ba update_blocked_averages cpu=cpu"
+	# The balancer brings all queues of a CPU up to now, from 7.2 on by a call without a name of its own where a CPU
+	# becomes idle. What either calls first, under the queue's lock, exists from 6.12 on.
+	define "p:e/ba update_other_load_avgs cpu=rq->cpu:s32 c=rq->clock_task:u64" ||
+		define "p:e/ba sched_balance_update_blocked_averages cpu=cpu" ||
+		define "p:e/ba update_blocked_averages cpu=cpu"
 fi
 # The check whether a wakee preempts, from its first to its last instruction.
 for check in wakeup_preempt_fair check_preempt_wakeup_fair check_preempt_wakeup; do

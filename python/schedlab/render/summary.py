@@ -79,7 +79,9 @@ def _too_few(judgements: Sequence[Judgement]) -> str:
     if not open_ones:
         return ""
     pairs = max(j.difference.pairs for j in open_ones)
-    why = f"{plural(pairs, 'seed')}, at least {SMALLEST_N} are needed" if pairs else "no seed has a value for both"
+    why = "no seed has a value for both variants"
+    if pairs:
+        why = f"{plural(pairs, 'seed')}, at least {SMALLEST_N} are needed"
     if len(open_ones) == len(judgements):
         return f"No metric could be judged: {why}."
     return f"{len(open_ones)} of {len(judgements)} metrics could not be judged: {why}."

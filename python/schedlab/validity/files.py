@@ -60,7 +60,8 @@ def read(path: Path) -> Validation:
     except KeyError as e:
         raise InputError(f"not a stored validation: there is no {e}", file=str(path), hint=hint) from None
     except (TypeError, AttributeError):
-        raise InputError("not a stored validation: a part has another form", file=str(path), hint=hint) from None
+        message = "not a stored validation: a value in it has the wrong type"
+        raise InputError(message, file=str(path), hint=hint) from None
 
 
 def _trial(trial: Trial) -> dict[str, Any]:
