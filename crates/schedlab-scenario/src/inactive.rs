@@ -1,4 +1,4 @@
-//! Settings of a scenario that are valid, and have no effect on its machine; objects that cannot have one.
+//! Settings of a scenario that are valid and have no effect on its machine, and objects of which only one side is used.
 
 use schedlab_workload::Workload;
 use serde_json::Value as Json;

@@ -101,7 +101,7 @@ pub(crate) fn read<'a>(
     })
 }
 
-/// Configures the kernel as the variant says; what differs from its defaults.
+/// Configures the kernel; returns what differs from its defaults.
 fn kernel_changes(table: &Table, kernel: &mut KernelConfig, settings: &mut RealSettings) -> Result<Map<String, Json>> {
     let preempt = preempt(table, kernel, settings)?;
     let mut changes = Map::new();
