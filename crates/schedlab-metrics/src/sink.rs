@@ -67,7 +67,7 @@ impl Metrics {
         }
     }
 
-    /// The CPU of a switch, the tasks, and what measures them.
+    /// The CPU of a switch, the tasks, and the parts of the metrics that a switch changes.
     #[inline(always)]
     fn at_switch(&mut self, cpu: usize) -> (&mut Cpu, &mut Tasks, Measures<'_>) {
         let Metrics { plan, tasks, cpus, totals, wakeup_latency, run_delay, run_time, .. } = self;
@@ -80,7 +80,10 @@ impl Metrics {
     #[inline]
     fn meet(&mut self, cpu: usize, prev: Pid) -> usize {
         let Cpu { running, known, .. } = self.cpus[cpu];
-        if known && self.tasks.at(running).pid == prev {
+        let task = self.tasks.at(running);
+        // Where events were lost, the entry may have been freed, or its pid given to another task.
+        let agrees = if running == 0 { prev == 0 } else { task.pid == prev && task.state == State::Running };
+        if known && agrees {
             return running;
         }
         self.adopt(cpu, prev)

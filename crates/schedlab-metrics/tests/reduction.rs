@@ -381,6 +381,23 @@ fn ended_tasks_beyond_the_first_thousand_are_added_up_by_name() {
     }
 }
 
+/// Events were lost: a task that was running on CPU 0 exits on CPU 1, and its entry is freed. CPU 0 then switches from the idle
+/// task, which is not that entry.
+#[test]
+fn an_entry_that_was_freed_is_not_the_task_of_a_cpu() {
+    let last: Pid = 1_002;
+    let mut metrics = Metrics::new(Plan { nr_cpus: 2, ..Plan::default() });
+    for pid in 1..=last {
+        metrics.event(&Event::new(0, CpuId(0), Kind::Fork { parent: 0, child: pid }));
+    }
+    metrics.event(&switch(10, 0, 0, Running, last));
+    metrics.event(&switch(20, 1, last, Dead, 0));
+    metrics.event(&switch(30, 0, 0, Running, 5));
+    metrics.event(&switch(40, 0, 5, Sleeping, 0));
+    let report = metrics.finish(1_000);
+    check(&report, &[("sched.involuntary_switches", 0.0), ("sched.run_time.count", 2.0)]);
+}
+
 proptest! {
     #[test]
     fn the_longest_section_is_that_of_the_measured_time_by_cause_and_by_call(
