@@ -93,9 +93,9 @@ impl Queues {
         if rarely(self.arena.grouped) || self.config.rules.flat_hierarchy {
             return self.switch_levels_to_picked(root, picked, now);
         }
-        let at = self.arena.cfs_rq_clock_pelt(root, now);
+        let prev = self.arena.rqs[root].curr;
+        let at = if picked != prev { self.clock_of_switch(root, prev, picked, now) } else { 0 };
         let (q, entities, config) = (&mut self.arena.rqs[root], &mut self.arena.entities, &*self.config);
-        let prev = q.curr;
         if config.rules.pick_clears_buddies && picked.is_some() {
             q.clear_own_buddies(picked);
         }
@@ -103,6 +103,17 @@ impl Queues {
             q.switch(entities, config, (prev, picked), at, now);
         }
         q.finish_pick(entities, config, prev, picked);
+    }
+
+    /// The clock by which a switch updates the averages of tasks on the queue. It is advanced only for them, since on a CPU of
+    /// scaled capacity each step is rounded down; 0 where there is none.
+    #[inline(always)]
+    fn clock_of_switch(&mut self, root: usize, prev: EntityId, next: EntityId, now: Nanos) -> Nanos {
+        if next.is_some() || prev.is_some() && self.arena.entities[prev].on_rq {
+            self.arena.cfs_rq_clock_pelt(root, now)
+        } else {
+            0
+        }
     }
 
     /// The same through all levels.
@@ -134,7 +145,7 @@ impl Queues {
             return self.switch_levels(prev, next, now);
         }
         self.update_running(root, now);
-        let at = self.arena.cfs_rq_clock_pelt(root, now);
+        let at = self.clock_of_switch(root, prev, next, now);
         self.arena.rqs[root].switch(&mut self.arena.entities, &self.config, (prev, next), at, now);
     }
 
@@ -230,7 +241,8 @@ impl Entity {
 
 /// The switch of tasks where there are no groups, which is one of this queue alone.
 impl CfsRq {
-    /// Puts one task, which is charged, and sets another; either may be none. `at`: now, by the clock of load tracking.
+    /// Puts one task, which must have been charged up to `now`, and sets another; either may be none. `at`: now, by the clock of
+    /// load tracking.
     #[inline(always)]
     fn switch(
         &mut self,
