@@ -8,7 +8,8 @@ pub const WORK_SHIFT: u32 = 10;
 /// Work of a ns on a CPU of rate 1.
 pub const NS: u64 = 1 << WORK_SHIFT;
 
-/// What a segment is. Those that end when their work is done stand together, and so do those of kernel mode.
+/// What a segment is. The order matters: `is_plain` is the range from `User` to `IrqOff`, and `is_kernel` is everything from
+/// `Kernel` on.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Debug)]
 pub enum Mode {
     /// User mode until the wall clock reaches `Segment::until`.
@@ -17,6 +18,8 @@ pub enum Mode {
     Spin,
     /// A vCPU's thread in the guest, until the guest leaves it or the host takes the CPU.
     Guest,
+    /// A vCPU's thread polling for the end of a halt, until the wall clock reaches `Segment::until`.
+    Poll,
     /// Work in user mode.
     User,
     /// Work in user mode that waits for memory, whose bandwidth CPUs share.
@@ -29,8 +32,6 @@ pub enum Mode {
     PreemptOff,
     /// Work in kernel mode with interrupts disabled.
     IrqOff,
-    /// A vCPU's thread polling for the end of a halt, until the wall clock reaches `Segment::until`.
-    Poll,
     /// Kernel mode, until the task gets the spinlock of the kernel for which it spins with preemption disabled.
     LockSpin,
     /// A guest's CPU that halts until it is kicked, because the spinlock that it waits for has been held for long (`pv_wait`).
@@ -152,6 +153,27 @@ impl Segment {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn modes_that_end_with_their_work_and_modes_of_the_kernel() {
+        let modes = [
+            (Mode::Wall, (false, false)),
+            (Mode::Spin, (false, false)),
+            (Mode::Guest, (false, false)),
+            (Mode::Poll, (false, false)),
+            (Mode::User, (true, false)),
+            (Mode::Stream, (true, false)),
+            (Mode::Kernel, (true, true)),
+            (Mode::Locked, (true, true)),
+            (Mode::PreemptOff, (true, true)),
+            (Mode::IrqOff, (true, true)),
+            (Mode::LockSpin, (false, true)),
+            (Mode::PvWait, (false, true)),
+        ];
+        for (mode, wanted) in modes {
+            assert_eq!((mode.is_plain(), mode.is_kernel()), wanted, "{mode:?}");
+        }
+    }
 
     #[test]
     fn points_are_counted_from_the_end_of_each_part() {
