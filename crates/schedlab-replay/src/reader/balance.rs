@@ -94,11 +94,10 @@ impl Reader {
         }
     }
 
-    /// Whether a task of another class was throttled until `schedule()` gave up the lock: it has waited while fair tasks ran, and
-    /// need-resched was not set.
+    /// Whether a task of another class was throttled until `schedule()` gave up the lock: the task was queued while fair tasks ran,
+    /// although need-resched was not set.
     fn is_unthrottled(&self, cpu: CpuId, pid: Pid) -> bool {
-        let waits = self.tasks.get(&pid).is_some_and(|task| !task.is_fair() && task.place == Place::Queued(cpu));
-        waits && !self.flag_of(cpu)
+        self.tasks.get(&pid).is_some_and(|task| task.is_throttled_on(cpu)) && !self.flag_of(cpu)
     }
 
     /// Code on another CPU changes this one's queue though its running task was dequeued: `schedule()` gives up the lock only in
@@ -138,14 +137,14 @@ impl Reader {
                 return;
             }
         }
-        self.attach(entry, moving, ahead);
+        self.attach(entry.cpu, entry, moving, ahead);
     }
 
     /// The same where a probe reads another clock than that by which it is enqueued.
     pub(super) fn attach_before_clock(&mut self, entry: &Entry, clock: Nanos, ahead: &Window<'_>) {
         if self.cpu(entry.cpu).attach_clock.is_some_and(|attaches| attaches != clock) {
             let moving = std::mem::take(&mut self.cpu(entry.cpu).moving);
-            self.attach(entry, moving, ahead);
+            self.attach(entry.cpu, entry, moving, ahead);
         }
     }
 
@@ -153,10 +152,10 @@ impl Reader {
     /// looked for a task to run by then.
     pub(super) fn attach_named_task(&mut self, entry: &Entry, kind: Kind, ahead: &Window<'_>) {
         let (Kind::Switch { next: pid, .. } | Kind::Waking { pid, .. }) = kind else { return };
-        let has_task = |view: &mut Cpu| view.moving.iter().any(|moving| moving.pid == pid);
-        if let Some(view) = self.cpus.iter_mut().find_map(|view| has_task(view).then_some(view)) {
-            let moving = std::mem::take(&mut view.moving);
-            self.attach(entry, moving, ahead);
+        let has_task = |view: &Cpu| view.moving.iter().any(|moving| moving.pid == pid);
+        if let Some(by) = self.cpus.iter().position(has_task) {
+            let moving = std::mem::take(&mut self.cpus[by].moving);
+            self.attach(CpuId(by as u32), entry, moving, ahead);
         }
         if let (Kind::Waking { .. }, Some(Place::Off(cpu))) = (kind, self.place(pid)) {
             if cpu != entry.cpu && std::mem::take(&mut self.cpu(cpu).received) {
@@ -171,7 +170,7 @@ impl Reader {
             let moving = std::mem::take(&mut self.cpus[cpu].moving);
             let (there, rest) = moving.into_iter().partition(|it| it.to == locked && it.enqueued);
             self.cpus[cpu].moving = rest;
-            self.attach(entry, there, ahead);
+            self.attach(CpuId(cpu as u32), entry, there, ahead);
         }
     }
 
@@ -199,7 +198,7 @@ impl Reader {
     /// The charge within `attach_task` is done.
     pub(super) fn attach_after(&mut self, entry: &Entry, ahead: &Window<'_>) {
         let moving = std::mem::take(&mut self.cpu(entry.cpu).moving);
-        self.attach(entry, moving, ahead);
+        self.attach(entry.cpu, entry, moving, ahead);
     }
 
     /// The state of a task that is the first to arrive on a queue: it shows the queue's position.
@@ -212,19 +211,20 @@ impl Reader {
         first
     }
 
-    fn attach(&mut self, entry: &Entry, moving: Vec<Moving>, ahead: &Window<'_>) {
-        self.cpu(entry.cpu).attach_clock = None;
+    /// Code on CPU `by` attaches what it has detached, before this record.
+    fn attach(&mut self, by: CpuId, entry: &Entry, moving: Vec<Moving>, ahead: &Window<'_>) {
+        if moving.is_empty() {
+            return;
+        }
+        self.cpu(by).attach_clock = None;
         // `detach_tasks` adds at the head of its list, and `attach_tasks` takes from there.
         let mut attaching = moving.into_iter().rev().enumerate().peekable();
         while let Some((nth, Moving { pid, to, becomes, .. })) = attaching.next() {
             self.put(pid, becomes);
             self.cpu(to).received |= self.current(to) == Some(0);
-            let mut flag = self.flag_of_check(to, entry.cpu, nth, ahead);
-            if to == entry.cpu && !matches!(entry.kind(), Some(Kind::Runtime { .. } | Kind::Switch { .. })) {
-                // A `sched_wakeup` shows the flag after its own check.
-                let checks = matches!(entry.kind(), Some(Kind::Wakeup { .. }));
-                flag.cause = if checks { Cause::Later } else { Cause::Own };
-                flag.after = entry.has_flags().then_some(entry.flag());
+            let mut flag = self.flag_of_check(to, by, nth, ahead);
+            if let Some((after, cause)) = self.shown_by_record(by, to, entry) {
+                (flag.after, flag.cause) = (after, cause);
             }
             if attaching.peek().is_some_and(|(_, next)| next.to == to) {
                 flag.cause = flag.cause.max(Cause::Later);
@@ -233,5 +233,22 @@ impl Reader {
             let first = self.first_position(pid, to, ahead);
             self.push(Operation::Attach { pid, cpu: to, first, flag });
         }
+    }
+
+    /// The flag of a CPU behind the attach of a task, and what has set it, where the record that follows the attach is of that CPU
+    /// and shows them. The charge and the switch of the code that attaches show the flag from before its check.
+    fn shown_by_record(&self, by: CpuId, to: CpuId, entry: &Entry) -> Option<(Option<bool>, Cause)> {
+        let own = by == to;
+        if to != entry.cpu || own && matches!(entry.kind(), Some(Kind::Runtime { .. } | Kind::Switch { .. })) {
+            return None;
+        }
+        // A `sched_wakeup` shows the flag after its own check.
+        let checks = matches!(entry.kind(), Some(Kind::Wakeup { .. }));
+        if own {
+            let after = entry.has_flags().then_some(entry.flag());
+            return Some((after, if checks { Cause::Later } else { Cause::Own }));
+        }
+        let decides = checks || self.charge_sets_flag(to, entry);
+        Some((self.flag_shown(to, entry), if decides { Cause::Later } else { Cause::Own }))
     }
 }

@@ -3,7 +3,7 @@
 //! A record's flags are read before its time. A virtual CPU may be stopped in between, and an interrupt may come: such a
 //! record shows a flag from before its time.
 
-use schedlab_model::{CpuId, Nanos, USEC};
+use schedlab_model::{CpuId, Nanos, Pid, USEC};
 use schedlab_trace::{Kind, TaskState};
 
 use super::task::is_fair;
@@ -31,11 +31,13 @@ impl Reader {
         self.flag_of_check(cpu, by, 0, ahead)
     }
 
-    /// The same where code on `by` checks other tasks before, so that the returns from those checks show nothing of this one.
+    /// As `flag_ahead`, for a check that follows `others` checks of the same pass. On the CPU that makes them, the returns from
+    /// those are skipped.
     pub(super) fn flag_of_check(&self, cpu: CpuId, by: CpuId, others: usize, ahead: &Window<'_>) -> Flag {
         let mut flag =
             Flag { before: self.flag_of(cpu), before_full: self.is_full(cpu, ahead), after: None, cause: Cause::Own };
         let (mut rest, mut checked, mut returned) = (ahead.look(LookAhead::Outcome), None, 0);
+        let others = if by == cpu { others } else { 0 };
         let mut checking = by != cpu && is_checking(by, ahead);
         while let Some(entry) = rest.next() {
             let decides = self.decides_for(cpu, entry);
@@ -55,7 +57,7 @@ impl Reader {
                 if flag.after == Some(false) && std::ptr::eq(shows, entry) && self.was_set(cpu, entry, rest) {
                     (flag.after, flag.cause) = (Some(true), flag.cause.max(Cause::Later));
                 }
-                if flag.after == Some(true) && is_replenished(cpu, ahead) {
+                if flag.after == Some(true) && self.is_replenished(cpu, ahead) {
                     flag.cause = Cause::Other;
                 }
                 return flag;
@@ -63,6 +65,33 @@ impl Reader {
         }
         flag.after = checked.and_then(|checked| self.flag_shown(cpu, checked));
         flag
+    }
+
+    /// Whether the CPU switches next to a task of another class that was throttled at the decision: a timer that no record shows
+    /// has set need-resched.
+    fn is_replenished(&self, cpu: CpuId, ahead: &Window<'_>) -> bool {
+        let mut arrived = Vec::new();
+        for kind in ahead.look(LookAhead::Outcome).filter_map(|next| Some((next.cpu, next.kind()?))) {
+            match kind {
+                (_, Kind::Wakeup { pid, target_cpu: to, .. } | Kind::WakeupNew { pid, target_cpu: to, .. })
+                | (_, Kind::Migrate { pid, dest_cpu: to, .. })
+                    if to == cpu =>
+                {
+                    arrived.push(pid);
+                }
+                (of, Kind::Switch { next, next_prio, .. }) if of == cpu => {
+                    let arrives = arrived.contains(&next);
+                    return next != 0 && !is_fair(next_prio) && !arrives && self.may_be_throttled(cpu, next);
+                }
+                _ => {}
+            }
+        }
+        false
+    }
+
+    /// Whether a task of another class waits on a CPU although fair tasks run there, or has not been seen yet.
+    fn may_be_throttled(&self, cpu: CpuId, pid: Pid) -> bool {
+        self.tasks.get(&pid).is_none_or(|task| task.is_throttled_on(cpu))
     }
 
     /// The flag around a charge, which its own record shows on kernels that request the reschedule before they emit it. If it is
@@ -75,7 +104,7 @@ impl Reader {
     }
 
     /// Whether a record with the flag is that of a charge which may have set it, at the end of a slice.
-    fn charge_sets_flag(&self, cpu: CpuId, entry: &Entry) -> bool {
+    pub(super) fn charge_sets_flag(&self, cpu: CpuId, entry: &Entry) -> bool {
         let charged = match entry.kind() {
             Some(Kind::Runtime { pid, .. }) => Some(pid),
             _ => None,
@@ -146,7 +175,7 @@ impl Reader {
     /// Need-resched as a record shows it. A switch clears the flag before it is recorded: a task that was switched out runnable
     /// had it set; so had one that was not charged though the clock advances, because `schedule()` skips the update of its clock
     /// only after a check has set the flag.
-    fn flag_shown(&self, cpu: CpuId, entry: &Entry) -> Option<bool> {
+    pub(super) fn flag_shown(&self, cpu: CpuId, entry: &Entry) -> Option<bool> {
         match entry.kind() {
             _ if !entry.has_flags() => None,
             Some(Kind::Switch { prev, prev_state, .. }) => {
@@ -246,22 +275,6 @@ impl Reader {
 fn is_checking(by: CpuId, ahead: &Window<'_>) -> bool {
     let mut own = ahead.look(LookAhead::Outcome).filter(|next| next.cpu == by && !next.is_inside());
     own.next().is_some_and(|next| matches!(next.what, What::Checked))
-}
-
-/// Whether the CPU switches next to a task of another class that is not woken before: it was throttled, and a timer that no record
-/// shows has set need-resched.
-fn is_replenished(cpu: CpuId, ahead: &Window<'_>) -> bool {
-    let mut woken = Vec::new();
-    for kind in ahead.look(LookAhead::Outcome).filter_map(|next| Some((next.cpu, next.kind()?))) {
-        match kind {
-            (_, Kind::Wakeup { pid, prio, target_cpu }) if target_cpu == cpu && !is_fair(prio) => woken.push(pid),
-            (of, Kind::Switch { next, next_prio, .. }) if of == cpu => {
-                return next != 0 && !is_fair(next_prio) && !woken.contains(&next);
-            }
-            _ => {}
-        }
-    }
-    false
 }
 
 /// Whether a record is that of an interrupt which finds the flag clear.

@@ -86,6 +86,11 @@ impl Task {
         });
     }
 
+    /// Whether it is of another class and waits on this CPU. Where fair tasks run there, it is throttled.
+    pub fn is_throttled_on(&self, cpu: CpuId) -> bool {
+        !self.is_fair() && self.place == Place::Queued(cpu)
+    }
+
     /// Whether it is in the fair class now.
     pub fn is_fair(&self) -> bool {
         is_fair(self.prio) && !self.left_class

@@ -207,6 +207,30 @@ fn a_task_is_attached_before_other_cpus_use_its_queue() {
     }
 }
 
+/// What another CPU has attached, a record of the task's CPU shows: a switch that the flag has caused, or the flag before a tick.
+#[test]
+fn the_next_record_of_a_cpu_shows_what_another_has_attached_there() {
+    let enqueued = "
+        d-4 [001] d..2. 0.004500: sched_migrate_task: comm=b pid=2 prio=120 orig_cpu=1 dest_cpu=0
+        d-4 [001] d..3. 0.004501: at: (enqueue_task_fair+0x4/0xcc0) p=2 fl=262144 cpu=0 c=4500000
+    ";
+    let tick = |flag| format!("a-1 [000] d{flag}h1. 0.005000: sched_stat_runtime: comm=a pid=1 runtime=990000 [ns]\n");
+    let sleeps = TO_C.replace("prev_state=R", "prev_state=S");
+    for (record, wanted) in [
+        (TO_C.to_owned(), (Some(true), Cause::Own)),
+        (sleeps, (None, Cause::Own)),
+        (tick("N"), (Some(true), Cause::Own)),
+        (tick("."), (Some(false), Cause::Own)),
+    ] {
+        let read = read("7.3.4", &[enqueued, &record]);
+        let flag = read.iter().find_map(|operation| match operation {
+            Operation::Attach { pid: 2, flag, .. } => Some((flag.after, flag.cause)),
+            _ => None,
+        });
+        assert_eq!(flag, Some(wanted), "{record}");
+    }
+}
+
 /// A write to a cpuset, which no record shows, enqueues a waiting task again as it was (ENQUEUE_RESTORE without ENQUEUE_MOVE).
 #[test]
 fn a_waiting_task_that_is_enqueued_as_it_was_has_a_new_affinity() {
@@ -232,10 +256,16 @@ fn need_resched_may_be_that_of_a_task_that_was_throttled() {
         format!("a-1 [000] d..2. 0.005310: sched_switch: prev_comm=a prev_pid=1 prev_prio=120 prev_state=R ==> next_comm=r next_pid={pid} next_prio={prio}\n")
     };
     let woken = "d-4 [001] d.s4. 0.005305: sched_wakeup: comm=r pid=7 prio=-1 target_cpu=000\n";
+    let forked = "d-4 [001] d..4. 0.005305: sched_wakeup_new: comm=r pid=7 prio=-1 target_cpu=000\n";
+    let pulled = "d-4 [001] d..4. 0.005305: sched_migrate_task: comm=r pid=7 prio=-1 orig_cpu=1 dest_cpu=0\n";
     for (records, cause) in [
         (&[REMOTE_WAKEUP, flagged, &to(3, 120)][..], Cause::Own),
         (&[REMOTE_WAKEUP, flagged, &to(7, -1)], Cause::Other),
         (&[REMOTE_WAKEUP, flagged, woken, &to(7, -1)], Cause::Own),
+        (&[REMOTE_WAKEUP, flagged, forked, &to(7, -1)], Cause::Own),
+        (&[REMOTE_WAKEUP, flagged, pulled, &to(7, -1)], Cause::Own),
+        // A fair task whose class changes.
+        (&[REMOTE_WAKEUP, flagged, &to(3, 98)], Cause::Own),
     ] {
         assert_eq!(wakeup_of(&read("6.1.192", records), 3).cause, cause, "{records:?}");
     }
