@@ -60,8 +60,8 @@ pub struct IdleWhileRunnable {
     stuck: i64,
     losing: i64,
     losing_by: [i64; Cause::ALL.len()],
-    /// The sum of `change * time` over all changes of `losing_by`. What `losing_by * last` exceeds it by has been lost. Wraps
-    /// around.
+    /// The sum of `change * time` over all changes of `losing_by`. The time lost is `losing_by * last` less
+    /// this. Both wrap around.
     changed_by: [Nanos; Cause::ALL.len()],
     last: Nanos,
 }

@@ -287,7 +287,7 @@ impl Metrics {
     }
 }
 
-/// What a switch is measured by.
+/// The parts of the metrics that a context switch changes.
 struct Measures<'a> {
     warmup: Nanos,
     totals: &'a mut Totals,

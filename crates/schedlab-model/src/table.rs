@@ -1,11 +1,11 @@
-//! A vector whose places are numbered by ids: of CPUs, tasks, entities.
+//! A vector indexed by ids: of CPUs, tasks, entities.
 
 use std::ops::{Deref, DerefMut, Index, IndexMut};
 use std::slice::SliceIndex;
 
 /// A vector that is read and written at single places. An index out of range is an error of the program, as it is with a vector;
-/// here the message does not name the index and the length, so that a look-up, of which a context switch makes about 180, does not
-/// have to keep them for it.
+/// here the message does not name the index and the length, so that a look-up does not keep them in registers for it (a context
+/// switch makes about 180 look-ups). Iterators and slices are those of the vector.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Table<T>(Vec<T>);
 

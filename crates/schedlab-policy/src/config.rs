@@ -78,7 +78,7 @@ impl KernelConfig {
         self.hz
     }
 
-    /// The same from now on, at least 1.
+    /// Sets the ticks per second, at least 1, and the length of a tick.
     pub(crate) fn set_hz(&mut self, hz: u32) {
         self.hz = hz.max(1);
         self.tick_nsec = SEC / u64::from(self.hz);

@@ -133,7 +133,7 @@ impl Queues {
         }
     }
 
-    /// The load average follows an entity whose dequeue is delayed from now on, or no longer is.
+    /// Sets or clears `sched_delayed`. The averages are updated before, because the entity counts as runnable up to now.
     #[inline(always)]
     pub fn change_delayed(&mut self, rq: usize, id: EntityId, delayed: bool, now: Nanos) {
         if rarely(self.arena.grouped) {

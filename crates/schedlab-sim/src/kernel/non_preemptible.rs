@@ -21,8 +21,7 @@ pub fn call_begins<S: Sink>(run: &mut Run<S>, machine: &Machine, kernel: &mut Ke
     }
 }
 
-/// The same of a call whose number is known to be that of `call`, where `work` is its longest part in which no request is
-/// honoured.
+/// The same where the measured call and the work of its longest part in which no request is honoured are at hand.
 #[inline(always)]
 pub fn measured_call_begins<S: Sink>(
     run: &mut Run<S>,

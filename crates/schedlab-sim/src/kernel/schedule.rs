@@ -107,6 +107,7 @@ pub fn begin_block<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mu
         c.segment.mode = Mode::Kernel;
         c.segment.call = 0;
     }
+    // Nothing is left but the way into `__schedule`: `plain_end` relies on it.
     c.segment.work_left = 0;
     if !machine.costs.schedule.is_nothing() && k.schedule_paid.is_none() {
         let cost = machine.costs.schedule.draw(&mut c.dice);

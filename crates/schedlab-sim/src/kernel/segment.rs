@@ -33,8 +33,8 @@ pub fn segment_end<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mu
     }
 }
 
-/// The same of a segment that ends when its work is done, which nearly all do, and whether the task then gets into `__schedule`;
-/// `None` of any other.
+/// When a segment ends that ends with its work, as nearly all do, and whether the task then enters `__schedule`. `None`: it is
+/// another segment.
 #[inline(always)]
 pub fn plain_end(now: Nanos, machine: &mut Machine, kernel: &Kernel, cpu: CpuId) -> Option<(Nanos, bool)> {
     let (c, k) = (&mut machine.cpus[cpu.index()], &kernel.cpus[cpu.index()]);
@@ -45,7 +45,8 @@ pub fn plain_end(now: Nanos, machine: &mut Machine, kernel: &Kernel, cpu: CpuId)
     Some((now + c.wall_with(c.segment.cost_left, c.segment.work_left)?, k.leaving_for.is_some()))
 }
 
-/// The same of any CPU, also of one that executes no segment or whose task polls or waits.
+/// When the segment of any CPU ends: also of one that has a request to reschedule, is in newidle balancing, polls or waits.
+/// `None`: no time alone ends it.
 #[inline(always)]
 pub fn special_end<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) -> Option<Nanos> {
     if kernel.cpus[cpu.index()].marked || machine.cpus[cpu.index()].activity != Activity::Busy {

@@ -48,7 +48,7 @@ pub fn wait_once<S: Sink>(x: &mut Running<S>, wait: Wait) -> Next {
 }
 
 /// The operation is over. If it was a system call that sees a resched flag on its way out (`exit_to_user_mode`), the
-/// overhead so far is spent first, then comes `__schedule` (see [`kernel::segment_end`]): true.
+/// overhead so far is spent first, then comes `__schedule` (see [`kernel::special_end`]): true.
 #[inline(always)]
 pub fn leave_call<S: Sink>(x: &mut Running<S>, called: bool) -> bool {
     let seen = exit_to_user(x, called);

@@ -22,6 +22,7 @@ use crate::kernel::{self, Wait};
 pub fn effect<S: Sink>(x: &mut Running<S>, op: Op) -> Next {
     match op {
         Op::Wait(_) | Op::WaitOwn | Op::Post(_) | Op::PostHere(_) | Op::PostPeer(_) => sync::futex_effect(x, op),
+        Op::Sleep(amount) => sleep(x, amount),
         Op::Lock(object) => sync::acquire(x, object),
         Op::Unlock(object) => sync::wake_mutex_waiter(x, object),
         Op::CpuLock(object) => sync::try_cpu_lock(x, object),
@@ -89,12 +90,11 @@ fn gate_effect<S: Sink>(x: &mut Running<S>, op: Op) -> Next {
     Next::Done
 }
 
-/// The task sleeps for so long. True: the interpreter stops.
+/// The task sleeps for so long.
 #[inline(never)]
-pub fn sleep<S: Sink>(x: &mut Running<S>, amount: Amount) -> bool {
+pub fn sleep<S: Sink>(x: &mut Running<S>, amount: Amount) -> Next {
     let soft = x.run.now + x.amount(amount);
-    sleep_to(x, soft);
-    true
+    sleep_to(x, soft)
 }
 
 fn sleep_to<S: Sink>(x: &mut Running<S>, soft: Nanos) -> Next {

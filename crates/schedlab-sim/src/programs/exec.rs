@@ -105,7 +105,7 @@ fn is_over<S: Sink>(
             kernel::mark(run, kernel, cpu);
             return None;
         }
-        // At a check point the way into `__schedule` is still to be paid: see `segment_end`.
+        // At a check point the way into `__schedule` is still to be paid: see `end_of_busy`.
         return Some(false);
     }
     Some(k.leaving_for.is_none() && segment.is_done(run.now) || segment.mode == Mode::Spin)
@@ -211,7 +211,7 @@ fn begin_own_io<S: Sink>(x: &mut Running<S>, object: u32, bytes: u32, write: boo
     begin_transfer(x, call, size, amount)
 }
 
-/// The system call of a sleep begins, which programs a timer.
+/// The system call of a sleep begins, which programs a timer. The costs are drawn in the order in which `begin` draws them.
 #[inline(never)]
 fn begin_sleep<S: Sink>(x: &mut Running<S>) -> bool {
     let (costs, dice) = (&x.machine.costs, &mut x.kernel.tasks[x.task.index()].dice);
@@ -246,7 +246,7 @@ fn begin_io_in_extension<S: Sink>(x: &mut Running<S>, object: u32, bytes: u32, w
     position.call(&mut x.machine.cpus[x.cpu.index()].segment, call, amount)
 }
 
-/// Another operation begins. Sleeps are frequent, too.
+/// Any other operation begins. Sleeps, which are frequent, have a path of their own.
 #[inline(never)]
 fn begin_other<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
     if matches!(op, Op::Sleep(_)) && x.position().idle_steps < IDLE_STEPS && !has_extension(x.kernel, x.cpu) {
@@ -296,7 +296,10 @@ fn end_extension_by_call<S: Sink>(x: &mut Running<S>, op: Op, next: &Next) {
 #[inline(never)]
 fn other_effect<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
     match op {
-        Op::Sleep(amount) => sleep(x, amount),
+        Op::Sleep(amount) => {
+            sleep(x, amount);
+            true
+        }
         _ => any_effect(x, op),
     }
 }
