@@ -168,9 +168,11 @@ impl Reader {
     pub(super) fn attach_enqueued(&mut self, entry: &Entry, locked: CpuId, ahead: &Window<'_>) {
         for cpu in (0..self.cpus.len()).filter(|cpu| *cpu != entry.cpu.index()) {
             let moving = std::mem::take(&mut self.cpus[cpu].moving);
-            let (there, rest) = moving.into_iter().partition(|it| it.to == locked && it.enqueued);
+            let (there, rest): (Vec<_>, _) = moving.into_iter().partition(|it| it.to == locked && it.enqueued);
             self.cpus[cpu].moving = rest;
-            self.attach(CpuId(cpu as u32), entry, there, ahead);
+            if !there.is_empty() {
+                self.attach(CpuId(cpu as u32), entry, there, ahead);
+            }
         }
     }
 
@@ -213,9 +215,6 @@ impl Reader {
 
     /// Code on CPU `by` attaches what it has detached, before this record.
     fn attach(&mut self, by: CpuId, entry: &Entry, moving: Vec<Moving>, ahead: &Window<'_>) {
-        if moving.is_empty() {
-            return;
-        }
         self.cpu(by).attach_clock = None;
         // `detach_tasks` adds at the head of its list, and `attach_tasks` takes from there.
         let mut attaching = moving.into_iter().rev().enumerate().peekable();
