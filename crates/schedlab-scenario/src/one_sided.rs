@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use schedlab_workload::{ObjectId, Op, Workload};
+use schedlab_workload::{ObjectId, ObjectSpec, Op, Workload};
 
 /// A use of an object that has effect only together with its opposite.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,8 +38,8 @@ impl Side {
         match *op {
             Op::Read { object, .. } => Some((object, Side::Read)),
             Op::Write { object, .. } => Some((object, Side::Write)),
-            Op::Wait(object) => Some((object, Side::Wait)),
-            Op::Post(object) | Op::PostHere(object) => Some((object, Side::Post)),
+            Op::Wait(object) | Op::SemWait(object) => Some((object, Side::Wait)),
+            Op::Post(object) | Op::PostHere(object) | Op::SemPost(object) => Some((object, Side::Post)),
             Op::Lock(object) | Op::SpinLock { object, .. } => Some((object, Side::Lock)),
             Op::Unlock(object) | Op::SpinUnlock(object) => Some((object, Side::Unlock)),
             Op::Receive { object, .. } | Op::TryReceive { object, .. } => Some((object, Side::Receive)),
@@ -58,7 +58,9 @@ pub(crate) fn lines(workload: &Workload) -> Vec<String> {
     let line = |(object, side): &(ObjectId, Side)| {
         let (opposite, verb, others) = side.missing()?;
         let name = workload.object_names.get(*object as usize)?;
-        let alone = !used.contains(&(*object, opposite));
+        // A semaphore that begins with units needs no post.
+        let open = matches!(workload.objects.get(*object as usize), Some(ObjectSpec::Semaphore { initial: 1.. }));
+        let alone = !open && !used.contains(&(*object, opposite));
         alone.then(|| format!("no step of {} {verb} {name}, while others {others}", workload.name))
     };
     used.iter().filter_map(line).collect()

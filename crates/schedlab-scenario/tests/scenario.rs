@@ -407,7 +407,7 @@ fn settings_without_an_effect_on_the_machine_are_named() {
 
 #[test]
 fn objects_of_which_steps_use_one_side_are_named() {
-    let cases: [(&str, &[&str]); 8] = [
+    let cases: [(&str, &[&str]); 11] = [
         ("{ write = \"a\", bytes = 8 }, { read = \"a\", bytes = 8 }, { lock = \"l\" }, { unlock = \"l\" }", &[]),
         (
             "{ write = \"reqests\", bytes = 8 }, { read = \"requests\", bytes = 8 }",
@@ -419,13 +419,18 @@ fn objects_of_which_steps_use_one_side_are_named() {
         ("{ lock = \"log\" }", &["no step of s unlocks log, while others lock it"]),
         ("{ wait = \"go\" }", &["no step of s posts go, while others wait for it"]),
         ("{ post = \"go\" }", &[]),
+        ("{ sem-wait = \"closed\" }", &["no step of s posts closed, while others wait for it"]),
+        ("{ sem-wait = \"open\" }", &[]),
+        ("{ sem-wait = \"closed\" }, { sem-post = \"closed\" }", &[]),
         ("{ send = \"q\" }", &["no step of s receives from q, while others send to it"]),
         ("{ receive = \"q\" }", &["no step of s sends to q, while others receive from it"]),
         ("{ loop = 2, do = [{ send = \"q\" }] }, { receive = \"q\" }", &[]),
     ];
     for (steps, want) in cases {
+        let open = "[[workload.object]]\nname = \"open\"\nkind = \"semaphore\"\ninitial = 1\n";
+        let object = if steps.contains("open") { open } else { "" };
         let text = format!(
-            "machine = \"laptop-8\"\nduration = \"10ms\"\n[[workload]]\nname = \"s\"\nprogram = [{steps}]\n[[variant]]\nname = \"v\"\nkernel = \"6.12.0\"\n"
+            "machine = \"laptop-8\"\nduration = \"10ms\"\n[[workload]]\nname = \"s\"\nprogram = [{steps}]\n{object}[[variant]]\nname = \"v\"\nkernel = \"6.12.0\"\n"
         );
         let described = Scenario::parse(&text, "s.toml", None).unwrap().describe();
         let lines: Vec<&str> =
