@@ -12,6 +12,8 @@ mod code;
 mod delayed;
 mod first;
 mod flag;
+#[cfg(test)]
+mod flag_tests;
 mod jiffies;
 mod pass;
 #[cfg(test)]
