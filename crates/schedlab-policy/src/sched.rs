@@ -12,6 +12,7 @@ mod clock;
 mod core;
 mod dispatch;
 mod hotplug;
+mod idle;
 mod log;
 mod numa;
 mod pick;

@@ -20,7 +20,7 @@ use crate::numa::Numa;
 use crate::select::idle_map::IdleMap;
 use crate::select::visited_cores::VisitedCores;
 use crate::version::load::Signals;
-use crate::version::placement::{IdleSpell, PlacementRules, SchedIdleCpu};
+use crate::version::placement::PlacementRules;
 use crate::{KernelConfig, TaskAttr};
 
 /// The duration of a test until the caller sets the time that it charges ([`crate::Sched::set_scan_cost`]), in ns, for the same CPU, a thread
@@ -422,37 +422,6 @@ impl Core {
     #[inline(always)]
     pub(crate) fn capacity_varies(&self) -> bool {
         self.mixed || self.loses_time
-    }
-
-    /// Updates the idle masks after a change of the state that they are computed from.
-    #[inline(never)]
-    pub(crate) fn refresh_idle(&mut self, cpu: CpuId) {
-        let rq = &self.rqs[cpu.index()];
-        let idle = rq.is_idle() && !self.vcpu_preempted.has(cpu);
-        let usable = idle || (self.rules.sched_idle_cpu != SchedIdleCpu::Unknown && rq.sched_idle_rq());
-        self.idle.set(cpu, idle, usable);
-    }
-
-    /// The idle task is switched in or out.
-    #[inline]
-    pub(crate) fn set_idle(&mut self, cpu: CpuId, idle: bool) {
-        self.rqs[cpu.index()].idle = idle;
-        self.refresh_idle(cpu);
-    }
-
-    /// The idle task is switched out.
-    pub(crate) fn end_idle_spell(&mut self, cpu: CpuId, now: Nanos) {
-        if self.rules.idle_spell == IdleSpell::SwitchOut {
-            self.account_idle_spell(cpu, now);
-        }
-        self.set_idle(cpu, false);
-    }
-
-    pub(super) fn account_idle_spell(&mut self, cpu: CpuId, now: Nanos) {
-        if self.rqs[cpu.index()].idle_stamp != 0 {
-            let jiffies = self.jiffies(now);
-            self.rqs[cpu.index()].account_idle_spell(now, jiffies);
-        }
     }
 
     /// The kernel's tick count. At time 0 the machine has been up and idle for [`UPTIME`].

@@ -28,21 +28,29 @@ pub fn settle<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Ker
 #[inline(always)]
 pub fn segment_end<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) -> Option<Nanos> {
     match plain_end(run.now, machine, kernel, cpu) {
-        Some((end, _)) => Some(end),
+        Some(plain) => Some(plain.at),
         None => special_end(run, machine, kernel, cpu),
     }
 }
 
-/// When a segment ends that ends with its work, as nearly all do, and whether the task then enters `__schedule`. `None`: it is
-/// another segment.
+/// The end of a segment that ends with its work, as nearly all do.
+pub struct PlainEnd {
+    /// When it ends.
+    pub at: Nanos,
+    /// The task then enters `__schedule`.
+    pub leaves: bool,
+}
+
+/// When a segment ends that ends with its work; `None`: it is another one.
 #[inline(always)]
-pub fn plain_end(now: Nanos, machine: &mut Machine, kernel: &Kernel, cpu: CpuId) -> Option<(Nanos, bool)> {
+pub fn plain_end(now: Nanos, machine: &mut Machine, kernel: &Kernel, cpu: CpuId) -> Option<PlainEnd> {
     let (c, k) = (&mut machine.cpus[cpu.index()], &kernel.cpus[cpu.index()]);
     if c.activity != Activity::Busy || !c.segment.mode.is_plain() || !k.goes_on() {
         return None;
     }
     c.take_pending();
-    Some((now + c.wall_with(c.segment.cost_left, c.segment.work_left)?, k.leaving_for.is_some()))
+    let at = now + c.wall_with(c.segment.cost_left, c.segment.work_left)?;
+    Some(PlainEnd { at, leaves: k.leaving_for.is_some() })
 }
 
 /// When the segment of any CPU ends: also of one that has a request to reschedule, is in newidle balancing, polls or waits.

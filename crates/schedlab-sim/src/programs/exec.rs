@@ -39,46 +39,74 @@ pub fn on_segment<S: Sink>(
     c.progress(run.now);
     let Some(task) = k.curr else { return };
     let plain = c.segment.mode.is_plain() && k.goes_on() && k.leaving_for.is_none() && !rarely(kernel.bandwidth);
-    let mut over =
-        if plain { Some(c.segment.is_done(run.now)) } else { is_over(run, machine, kernel, programs, cpu, task) };
-    while let Some(ended) = over {
-        if ended {
+    let mut progress = if plain {
+        Progress::of(c.segment.is_done(run.now))
+    } else {
+        progress_in_general(run, machine, kernel, programs, cpu, task)
+    };
+    while progress != Progress::Left {
+        if progress == Progress::Over {
             advance(&mut Running { run, machine, kernel, programs, cpu, task });
         }
         let plain = kernel::plain_end(run.now, machine, kernel, cpu);
-        let end = plain.map_or_else(|| kernel::special_end(run, machine, kernel, cpu), |(end, _)| Some(end));
+        let end = match &plain {
+            Some(plain) => Some(plain.at),
+            None => kernel::special_end(run, machine, kernel, cpu),
+        };
         let Some(end) = end else { return };
         if !run.is_next(end) {
             return run.set_event(kernel.id, Source::Segment, cpu, end);
         }
         run.handled += 1;
         run.now = end;
-        over = match plain {
-            Some((_, leaves)) if !rarely(kernel.bandwidth) => {
+        progress = match plain {
+            Some(plain) if !rarely(kernel.bandwidth) => {
                 machine.cpus[cpu.index()].end_segment(end);
-                if leaves {
+                if plain.leaves {
                     return kernel::mark(run, kernel, cpu);
                 }
-                Some(true)
+                Progress::Over
             }
             _ => {
                 machine.cpus[cpu.index()].progress(end);
-                is_over(run, machine, kernel, programs, cpu, task)
+                progress_in_general(run, machine, kernel, programs, cpu, task)
             }
         };
     }
 }
 
-/// Whether the operation at hand is over; `None` if the CPU gets into `__schedule` or newidle balancing goes on.
+/// How far the operation at hand is when a segment has ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    /// It is over.
+    Over,
+    /// It has work left.
+    Within,
+    /// The CPU gets into `__schedule`, or newidle balancing goes on.
+    Left,
+}
+
+impl Progress {
+    #[inline(always)]
+    fn of(over: bool) -> Self {
+        if over {
+            Progress::Over
+        } else {
+            Progress::Within
+        }
+    }
+}
+
+/// The progress of any operation, also of one that a request to reschedule, a block or newidle balancing interrupts.
 #[inline(never)]
-fn is_over<S: Sink>(
+fn progress_in_general<S: Sink>(
     run: &mut Run<S>,
     machine: &mut Machine,
     kernel: &mut Kernel,
     programs: &Programs,
     cpu: CpuId,
     task: TaskId,
-) -> Option<bool> {
+) -> Progress {
     let (segment, k) = (&mut machine.cpus[cpu.index()].segment, &kernel.cpus[cpu.index()]);
     let paid = segment.cost_left == 0;
     if k.in_newidle {
@@ -87,11 +115,11 @@ fn is_over<S: Sink>(
         } else {
             kernel::settle(run, machine, kernel, cpu);
         }
-        return None;
+        return Progress::Left;
     }
     if k.leaving_for.is_some() && paid {
         kernel::mark(run, kernel, cpu);
-        return None;
+        return Progress::Left;
     }
     let slept = programs.positions[task.index()].step == Step::Fetch;
     if kernel.bandwidth && slept && segment.mode.is_kernel() && segment.is_done(run.now) {
@@ -103,12 +131,12 @@ fn is_over<S: Sink>(
     if kernel.points.switches_now(k, segment) && paid {
         if k.schedule_paid.is_some() {
             kernel::mark(run, kernel, cpu);
-            return None;
+            return Progress::Left;
         }
         // At a check point the way into `__schedule` is still to be paid: see `end_of_busy`.
-        return Some(false);
+        return Progress::Within;
     }
-    Some(k.leaving_for.is_none() && segment.is_done(run.now) || segment.mode == Mode::Spin)
+    Progress::of(k.leaving_for.is_none() && segment.is_done(run.now) || segment.mode == Mode::Spin)
 }
 
 /// The running task's segment has ended: continues until the next segment, block or exit.
