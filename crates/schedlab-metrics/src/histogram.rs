@@ -83,12 +83,12 @@ impl Histogram {
         self.span = high - self.min;
     }
 
-    /// The largest sample, if there are any.
+    /// The largest sample. Without samples the result has no meaning.
     fn max(&self) -> u64 {
         self.min + self.span
     }
 
-    /// Takes the samples of another.
+    /// Adds the samples of another histogram.
     pub(crate) fn merge(&mut self, other: &Histogram) {
         if other.count == 0 {
             return;

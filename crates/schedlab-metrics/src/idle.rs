@@ -60,8 +60,8 @@ pub struct IdleWhileRunnable {
     stuck: i64,
     losing: i64,
     losing_by: [i64; Cause::ALL.len()],
-    /// The sum of `change * time` over all changes of `losing_by`. The time lost is `losing_by * last` less
-    /// this. Both wrap around.
+    /// The sum of `change * time` over all changes of `losing_by`. The time lost is `losing_by * last` less this. Both
+    /// wrap around.
     changed_by: [Nanos; Cause::ALL.len()],
     last: Nanos,
 }
@@ -78,7 +78,7 @@ impl IdleWhileRunnable {
         self.stuck += queue.stuck();
     }
 
-    /// The loss so far lasts until `now`.
+    /// Time has passed up to `now`, with the same loss.
     #[inline]
     pub fn advance(&mut self, now: Nanos) {
         self.last = self.last.max(now);

@@ -31,7 +31,7 @@ pub struct CfsRq {
     pub h_nr_running: u32,
     /// Tasks below whose dequeue is delayed.
     pub h_nr_delayed: u32,
-    /// The task counters have changed since the CPU's runqueue took them over (`FairClass::sync`); of no use on queues of groups.
+    /// The task counters have changed since the CPU's runqueue took them over (`FairClass::sync`). Not read on the queues of groups.
     pub(super) counted: bool,
     /// Idle entities.
     pub idle_nr_running: u32,

@@ -280,12 +280,13 @@ fn begin_other<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
     if matches!(op, Op::Sleep(_)) && x.position().idle_steps < IDLE_STEPS && !has_extension(x.kernel, x.cpu) {
         begin_sleep(x)
     } else {
-        begin_any(x, op)
+        begin_rare(x, op)
     }
 }
 
+/// Any operation begins that has no path of its own.
 #[inline(never)]
-fn begin_any<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
+fn begin_rare<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
     x.position().resumed = false;
     if !take_mmap_lock(x, op) {
         return true;
@@ -320,7 +321,7 @@ fn end_extension_by_call<S: Sink>(x: &mut Running<S>, op: Op, next: &Next) {
     }
 }
 
-/// Another operation takes effect.
+/// Any other operation takes effect. Sleeps have a path of their own.
 #[inline(never)]
 fn other_effect<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
     match op {
@@ -328,12 +329,13 @@ fn other_effect<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
             sleep(x, amount);
             true
         }
-        _ => any_effect(x, op),
+        _ => rare_effect(x, op),
     }
 }
 
+/// An operation takes effect that has no path of its own.
 #[inline(never)]
-fn any_effect<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
+fn rare_effect<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
     match op {
         Op::Call | Op::Section { .. } | Op::Memory { .. } | Op::KernelUnlock { .. } | Op::Fork { .. } => {
             if let Some(stops) = goes_on(x, op) {
