@@ -164,8 +164,8 @@ impl Queues {
         }
     }
 
-    /// A task whose dequeue becomes delayed, or is so no longer, is not runnable, or is again, at every level. `rq`: where it
-    /// competes.
+    /// Changes the number of runnable tasks at every level when the dequeue of a task becomes delayed or is no longer. `rq`: its
+    /// queue where there are no groups; with groups it is not used.
     #[inline]
     pub fn count_delayed(&mut self, rq: usize, id: EntityId, delayed: i32) {
         if rarely(self.arena.grouped) {

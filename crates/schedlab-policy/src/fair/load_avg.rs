@@ -25,7 +25,7 @@ pub(super) const BOOT: Nanos = 1 << 20;
 
 impl CfsRq {
     /// The entity and the queue are brought up to `at`, by the clock of load tracking. Whether the queue's averages changed.
-    /// Nothing is shorter than a unit: often the queue was just updated for another task.
+    /// Less than a unit of time changes nothing, and often the queue was updated just before, for another task.
     #[inline(always)]
     pub(super) fn update_load_avg(&mut self, se: &mut Entity, id: EntityId, at: Nanos, signals: &Signals) -> bool {
         if se.avg.is_due(at) {

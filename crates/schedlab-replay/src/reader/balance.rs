@@ -1,4 +1,5 @@
-//! `sched_migrate_task`: emitted by the balancer and the migration thread, which detach and then attach, or within a wakeup.
+//! `sched_migrate_task`: emitted by the balancer and the migration thread, which detach and then attach, or within a
+//! wakeup.
 
 use schedlab_model::{CpuId, Nanos, Pid, USEC};
 use schedlab_trace::Kind;
@@ -51,7 +52,8 @@ impl Reader {
         self.push(Operation::SetTaskCpu { pid, from, to, charged });
     }
 
-    /// A migration is recorded before it is made, a charge after: of two records of one microsecond the charge came first.
+    /// A migration is recorded before it is made, a charge after: of two records of one microsecond the charge came
+    /// first.
     fn unrecorded_charge(&self, cpu: CpuId, ahead: &Window<'_>) -> Nanos {
         let Some(current) = self.current(cpu) else { return 0 };
         let later = ahead.look(LookAhead::UnrecordedCharge);
@@ -63,8 +65,8 @@ impl Reader {
         same_time.filter(|entry| entry.cpu == cpu).map_while(charge).next().unwrap_or(0)
     }
 
-    /// A CPU that pulls a task in task context is in `schedule()`: its current task has been dequeued though its switch is still
-    /// to come.
+    /// A CPU that pulls a task in task context is in `schedule()`: its current task has been dequeued though its switch
+    /// is still to come.
     fn block_before_pull(&mut self, entry: &Entry, pid: Pid, to: CpuId, ahead: &Window<'_>) {
         let moved_by_call = self.tasks.get(&entry.pid).is_some_and(|task| task.affinity_of == Some(pid));
         if to != entry.cpu || !entry.in_task() || moved_by_call || !self.current_is_fair(to) {
@@ -76,8 +78,8 @@ impl Reader {
         }
     }
 
-    /// The same where nothing is pulled: a CPU whose queue is empty finds that out before it balances, and its clock advances
-    /// meanwhile. An idle CPU that was given tasks finds out whether they are delayed.
+    /// The same where nothing is pulled: a CPU whose queue is empty finds that out before it balances, and its clock
+    /// advances meanwhile. An idle CPU that was given tasks finds out whether they are delayed.
     pub(super) fn block_before_switch(&mut self, entry: &Entry, kind: Kind, ahead: &Window<'_>) {
         let cpu = entry.cpu;
         if entry.interrupts_task() && std::mem::take(&mut self.cpu(cpu).received) {
@@ -94,14 +96,14 @@ impl Reader {
         }
     }
 
-    /// Whether a task of another class was throttled until `schedule()` gave up the lock: the task was queued while fair tasks ran,
-    /// although need-resched was not set.
+    /// Whether a task of another class was throttled until `schedule()` gave up the lock: the task was queued while
+    /// fair tasks ran, although need-resched was not set.
     fn is_unthrottled(&self, cpu: CpuId, pid: Pid) -> bool {
         self.tasks.get(&pid).is_some_and(|task| task.is_throttled_on(cpu)) && !self.flag_of(cpu)
     }
 
-    /// Code on another CPU changes this one's queue though its running task was dequeued: `schedule()` gives up the lock only in
-    /// `sched_balance_newidle`, which it enters if it found the queue empty.
+    /// Code on another CPU changes this one's queue though its running task was dequeued: `schedule()` gives up the
+    /// lock only in `sched_balance_newidle`, which it enters if it found the queue empty.
     pub(super) fn newidle_before(&mut self, entry: &Entry, cpu: CpuId) {
         if entry.cpu != cpu && self.cpu(cpu).blocked && !self.cpu(cpu).newidle {
             self.newidle_balance(cpu);
@@ -120,8 +122,8 @@ impl Reader {
         }
     }
 
-    /// What this CPU's code has detached is attached by its next record at the latest: before that record, unless it is the
-    /// charge within `attach_task`, or detaches another task before any is enqueued.
+    /// What this CPU's code has detached is attached by its next record at the latest: before that record, unless it is
+    /// the charge within `attach_task`, or detaches another task before any is enqueued.
     pub(super) fn attach_before(&mut self, entry: &Entry, kind: Kind, ahead: &Window<'_>) {
         let enqueued = self.cpu(entry.cpu).moving.iter().any(|moving| moving.enqueued);
         if self.cpu(entry.cpu).moving.is_empty() || matches!(kind, Kind::Migrate { .. }) && !enqueued {
@@ -148,8 +150,8 @@ impl Reader {
         }
     }
 
-    /// A task that runs or is woken has been attached, though the code that moves it has emitted nothing more. An idle CPU has
-    /// looked for a task to run by then.
+    /// A task that runs or is woken has been attached, though the code that moves it has emitted nothing more. An idle
+    /// CPU has looked for a task to run by then.
     pub(super) fn attach_named_task(&mut self, entry: &Entry, kind: Kind, ahead: &Window<'_>) {
         let (Kind::Switch { next: pid, .. } | Kind::Waking { pid, .. }) = kind else { return };
         let has_task = |view: &Cpu| view.moving.iter().any(|moving| moving.pid == pid);
@@ -164,7 +166,8 @@ impl Reader {
         }
     }
 
-    /// What probes show to be enqueued on a queue was attached before the next record under that queue's lock, by another CPU.
+    /// What probes show to be enqueued on a queue was attached before the next record under that queue's lock, by
+    /// another CPU.
     pub(super) fn attach_enqueued(&mut self, entry: &Entry, locked: CpuId, ahead: &Window<'_>) {
         for cpu in (0..self.cpus.len()).filter(|cpu| *cpu != entry.cpu.index()) {
             let moving = std::mem::take(&mut self.cpus[cpu].moving);
@@ -234,8 +237,9 @@ impl Reader {
         }
     }
 
-    /// The flag of a CPU behind the attach of a task, and what has set it, where the record that follows the attach is of that CPU
-    /// and shows them. The charge and the switch of the code that attaches show the flag from before its check.
+    /// The flag of a CPU behind the attach of a task, and what has set it, where the record that follows the attach is
+    /// of that CPU and shows them. The charge and the switch of the code that attaches show the flag from before its
+    /// check.
     fn shown_by_record(&self, by: CpuId, to: CpuId, entry: &Entry) -> Option<(Option<bool>, Cause)> {
         let own = by == to;
         if to != entry.cpu || own && matches!(entry.kind(), Some(Kind::Runtime { .. } | Kind::Switch { .. })) {

@@ -82,8 +82,8 @@ impl Reader {
         self.attach_after(entry, ahead);
     }
 
-    /// `wait_task_inactive` dequeues a task whose dequeue is delayed (b7ca5743a260), as in `kthread_bind` of a new kernel thread. The
-    /// wakeup that follows finds it on no queue.
+    /// `wait_task_inactive` dequeues a task whose dequeue is delayed (b7ca5743a260), as in `kthread_bind` of a new
+    /// kernel thread. The wakeup that follows finds it on no queue.
     fn wait_task_inactive(&mut self, entry: &Entry, ahead: &Window<'_>) {
         let mut own = ahead.look(LookAhead::TaskCode).filter(|next| next.cpu == entry.cpu);
         let Some(Kind::Waking { pid, .. }) = own.find_map(Entry::kind) else { return };
@@ -131,7 +131,8 @@ impl Reader {
         }
     }
 
-    /// Which timer's interrupt it is: a probe shows the hrtick; without it the tick is the first timer interrupt of its period.
+    /// Which timer's interrupt it is: a probe shows the hrtick; without it the tick is the first timer interrupt of its
+    /// period.
     fn timer(&mut self, cpu: CpuId, entry: &Entry, ahead: &Window<'_>) -> Timer {
         let second = self.kernel.tick_beside_hrtick.is_some_and(|period| self.ticked(cpu, entry.time / period));
         match std::mem::take(&mut self.cpu(cpu).hrtick) {

@@ -1,4 +1,5 @@
-//! Scheduling class and attributes of a task: probes and system calls announce a change; without them later records show it.
+//! Scheduling class and attributes of a task: probes and system calls announce a change; without them later records
+//! show it.
 //!
 //! Where vruntime is printed (up to 6.7), run times outside the fair class print 0.
 
@@ -37,9 +38,9 @@ impl Reader {
         }
     }
 
-    /// Whether a charge in task context belongs to the change that the task has announced: the task is enqueued again right behind
-    /// it, as probes show. Without probes a system call that changes something is charged next, unless `schedule()` comes first
-    /// because need-resched is set.
+    /// Whether a charge in task context belongs to the change that the task has announced: the task is enqueued again
+    /// right behind it, as probes show. Without probes a system call that changes something is charged next, unless
+    /// `schedule()` comes first because need-resched is set.
     pub(super) fn is_change_pending(&mut self, entry: &Entry, ahead: &Window<'_>) -> bool {
         let Some(task) = self.tasks.get_mut(&entry.pid) else { return false };
         let Some(change) = task.change else { return false };
@@ -63,10 +64,9 @@ impl Reader {
         }
     }
 
-    /// A task is enqueued without a wakeup: the change that the running task has announced for it is made here, if no charge
-    /// preceded it.
-    /// A change that was not announced is a new affinity: a kernel thread sets its own without a system call, as the rescuer of a
-    /// workqueue does, and so do writes to cpusets for the tasks in them.
+    /// A task is enqueued without a wakeup: the change that the running task has announced for it is made here, if no
+    /// charge preceded it. A change that was not announced is a new affinity: a kernel thread sets its own without a
+    /// system call, as the rescuer of a workqueue does, and so do writes to cpusets for the tasks in them.
     pub(super) fn requeued(&mut self, entry: &Entry, on: CpuId, (pid, restored): (Pid, bool), ahead: &Window<'_>) {
         let announced =
             self.tasks.get(&entry.pid).and_then(|task| task.change).is_some_and(|change| change.pid() == pid);
@@ -216,7 +216,8 @@ pub fn outside_next(pid: Pid, ahead: &Window<'_>) -> Option<bool> {
     None
 }
 
-/// Whether a run time is outside the fair class: it prints vruntime 0, or the probe behind it finds the task on no queue.
+/// Whether a run time is outside the fair class: it prints vruntime 0, or the probe behind it finds the task on no
+/// queue.
 pub fn is_outside(pid: Pid, printed: Option<u64>, behind: Option<&Entry>) -> bool {
     match (printed, behind.map(|entry| entry.what)) {
         (Some(printed), _) => printed == 0,

@@ -1,4 +1,5 @@
-//! The runqueues' clocks, where probes read them. The kernel charges and decays by these, never by the time of a record.
+//! The runqueues' clocks, where probes read them. The kernel charges and decays by these, never by the time of a
+//! record.
 
 use schedlab_model::{CpuId, Nanos, Pid};
 use schedlab_trace::Kind;
@@ -37,8 +38,8 @@ impl Reader {
         }
     }
 
-    /// The balancer updates the loads of a CPU. In `sched_balance_newidle` the running task was dequeued before. Where the probe
-    /// does not read the clock, the first queue that is updated shows to what time.
+    /// The balancer updates the loads of a CPU. In `sched_balance_newidle` the running task was dequeued before. Where
+    /// the probe does not read the clock, the first queue that is updated shows to what time.
     pub(super) fn update_blocked_averages(
         &mut self,
         entry: &Entry,

@@ -56,9 +56,9 @@ pub enum Change {
 }
 
 impl Reader {
-    /// `setsid` moves the task to a group of its own with its signal lock held, and (from 5.6 on) reschedules. Where the kernel
-    /// has no preempt count, the system call itself must have been recorded. Without probes a `getrusage`, which up to 6.7 charges
-    /// under that lock as well, looks the same if the slice ends right after it.
+    /// `setsid` moves the task to a group of its own with its signal lock held, and (from 5.6 on) reschedules. Where
+    /// the kernel has no preempt count, the system call itself must have been recorded. Without probes a `getrusage`,
+    /// which up to 6.7 charges under that lock as well, looks the same if the slice ends right after it.
     pub(super) fn moves_to_session(&mut self, entry: &Entry, ahead: &Window<'_>) -> bool {
         let own = ahead.look(LookAhead::TaskCode).filter(|next| next.cpu == entry.cpu);
         let mut inside = own.take_while(|next| next.is_inside());
@@ -77,9 +77,9 @@ impl Reader {
         self.kernel.has_autogroup && entry.depth() == Some(b'3') && (probed || flagged && !ahead.shows_moves())
     }
 
-    /// `sched_yield` whose system call was not recorded: no other code charges a task with nothing but the runqueue locked. Where
-    /// the kernel has no preempt count: the task is switched out runnable though need-resched was not set, and was not woken
-    /// while it was going to sleep.
+    /// `sched_yield` whose system call was not recorded: no other code charges a task with nothing but the runqueue
+    /// locked. Where the kernel has no preempt count: the task is switched out runnable though need-resched was not
+    /// set, and was not woken while it was going to sleep.
     pub(super) fn yields(&self, entry: &Entry, pid: Pid, ahead: &Window<'_>) -> bool {
         if let Some(depth) = entry.depth() {
             return depth == b'1';
@@ -89,9 +89,9 @@ impl Reader {
         voluntary && ahead.next_event_on(entry.cpu, LookAhead::TaskCode).is_some_and(runnable)
     }
 
-    /// What follows a yield: `schedule()`, at once, which begins with a charge. An interrupt came before it if no probe shows that charge;
-    /// without such probes, if the task is switched out uncharged, or if it comes sooner than the switch of any other yield, or finds
-    /// preemption disabled and comes soon.
+    /// What follows a yield: `schedule()`, at once, which begins with a charge. An interrupt came before it if no probe
+    /// shows that charge; without such probes, if the task is switched out uncharged, or if it comes sooner than the
+    /// switch of any other yield, or finds preemption disabled and comes soon.
     pub(super) fn after_yield(&mut self, entry: &Entry, pid: Pid, ahead: &Window<'_>) -> AfterYield {
         let shows = |next: &&Entry| next.kind().is_some() || next.in_task() && !next.is_inside();
         let mut own = ahead.look(LookAhead::TaskCode).filter(|next| next.cpu == entry.cpu).filter(shows).peekable();
@@ -127,8 +127,8 @@ impl Reader {
         }
     }
 
-    /// Whether a record is that of an interrupt which found preemption disabled: its preempt count is higher than that of other
-    /// records of its kind.
+    /// Whether a record is that of an interrupt which found preemption disabled: its preempt count is higher than that
+    /// of other records of its kind.
     pub fn interrupts_atomic(&self, entry: &Entry) -> bool {
         let depth = interrupt_kind(entry).and_then(|kind| self.irq_depth[kind as usize]);
         depth.zip(entry.depth()).is_some_and(|(least, depth)| depth > least)
@@ -143,15 +143,18 @@ impl Reader {
     }
 }
 
-/// Whether a charge may be that of the `schedule()` after a yield: an interrupt that no record shows has updated the clock in between.
-/// Other code that charges a task has set need-resched, or locks the queue alone.
+/// Whether a charge may be that of the `schedule()` after a yield: an interrupt that no record shows has updated the
+/// clock in between. Other code that charges the running task has set need-resched or locks the queue alone, except
+/// where its attributes change (`task_rq_lock`), which is not distinguished.
 fn schedule_charges(entry: &Entry, pid: Pid) -> bool {
     let charges = matches!(entry.kind(), Some(Kind::Runtime { pid: of, .. }) if of == pid);
     charges && !entry.flag() && entry.depth().is_some_and(|depth| depth != b'1')
 }
 
-/// Whether a task that has yielded is switched out, after interrupts, by a `schedule()` that does not charge it: that of the yield. Any
-/// other updates the clock, unless a task that arrived has set TIF_NEED_RESCHED.
+/// Whether a task that has yielded is switched out, after interrupts, by a `schedule()` that does not charge it: that
+/// of the yield, since the first `schedule()` after a yield skips the update of the clock (RQCF_REQ_SKIP). A task that
+/// arrived may have set TIF_NEED_RESCHED. If it preempts before that `schedule()`, which is not distinguished, its
+/// switch is the uncharged one.
 fn switches_uncharged(cpu: CpuId, pid: Pid, ahead: &Window<'_>) -> bool {
     let mut may_skip = false;
     for next in ahead.look(LookAhead::TaskCode) {
@@ -206,12 +209,12 @@ pub fn leaves(cpu: CpuId, pid: Pid, mut pulled: bool, ahead: &Window<'_>) -> Opt
 }
 
 /// Whether a task was charged in `task_fork_fair`: its next record is that of its child. Up to 5.16 much of
-/// `copy_process` comes between, so that it may have been preempted there, more than once. A task that is preempted on its return
-/// to user mode (`R` instead of `R+`) has left it.
+/// `copy_process` comes between, so that it may have been preempted there, more than once. A task that is preempted on
+/// its return to user mode (`R` instead of `R+`) has left it.
 ///
-/// Right before a preemption it is `schedule()` that charges, unless the parent was moved to another CPU after it and the child
-/// was not (see [`born_on`]). The flag of a preemption check makes that `schedule()` keep the clock of the fork, so that nothing
-/// is left for it to charge.
+/// Right before a preemption it is `schedule()` that charges, unless the parent was moved to another CPU after it and
+/// the child was not (see [`born_on`]). The flag of a preemption check makes that `schedule()` keep the clock of the
+/// fork, so that nothing is left for it to charge.
 pub fn forks(entry: &Entry, pid: Pid, ahead: &Window<'_>) -> Option<Pid> {
     let right_before_switch = matches!(ahead.next_event_on(entry.cpu, LookAhead::TaskCode), Some(Kind::Switch { .. }));
     let own = ahead.look(LookAhead::TaskCode).filter(|next| next.pid == pid && next.in_task());
@@ -226,7 +229,8 @@ pub fn forks(entry: &Entry, pid: Pid, ahead: &Window<'_>) -> Option<Pid> {
                 let stayed = || next.cpu != entry.cpu && born_on(child, ahead) == Some(entry.cpu);
                 return Some(child).filter(|_| !right_before_switch || stayed());
             }
-            // `schedule()` charges right before it switches. Of several such charges on the child's CPU the last is taken.
+            // `schedule()` charges right before it switches. Of several such charges on the child's CPU the last is
+            // taken.
             Kind::Runtime { pid: of, .. } if of == pid && own.peek().is_some_and(|next| next.preempts) => {
                 if right_before_switch && next.cpu == entry.cpu {
                     return None;
@@ -246,15 +250,16 @@ fn born_on(child: Pid, ahead: &Window<'_>) -> Option<CpuId> {
     })
 }
 
-/// Whether the CPU's next record shows that a charge ended in `resched_curr`, as `sched_move_task` of the running task does
-/// from 5.6 on: by the flag, or by the switch that it led to.
+/// Whether the CPU's next record shows that a charge ended in `resched_curr`, as `sched_move_task` of the running task
+/// does from 5.6 on: by the flag, or by the switch that it led to.
 pub fn reschedules(entry: &Entry, ahead: &Window<'_>) -> bool {
     let switches = |next: &Entry| matches!(next.kind(), Some(Kind::Switch { .. }));
     let next = || next_on(entry, LookAhead::Outcome, ahead);
     !entry.has_flags() || next().is_some_and(|next| next.flags.need_resched() || switches(next))
 }
 
-/// Whether a charge is that of a `schedule()` that picks the same task again: the flag is set at the charge, and clear after it.
+/// Whether a charge is that of a `schedule()` that picks the same task again: the flag is set at the charge, and clear
+/// after it.
 pub fn picks_again(entry: &Entry, ahead: &Window<'_>) -> bool {
     entry.flag() && !reschedules(entry, ahead)
 }

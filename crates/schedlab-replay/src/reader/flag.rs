@@ -1,7 +1,7 @@
 //! Need-resched: the outcome of a decision, read from the records that follow it on the CPU.
 //!
-//! A record's flags are read before its time. A virtual CPU may be stopped in between, and an interrupt may come: such a
-//! record shows a flag from before its time.
+//! A record's flags are read before its time. A virtual CPU may be stopped in between, and an interrupt may come: such
+//! a record shows a flag from before its time.
 
 use schedlab_model::{CpuId, Nanos, Pid, USEC};
 use schedlab_trace::{Kind, TaskState};
@@ -25,14 +25,14 @@ impl Reader {
         self.cpus.get(cpu.index()).is_some_and(|cpu| cpu.flag && (cpu.full || !ahead.shows_lazy()))
     }
 
-    /// The flag around a decision for `cpu` that code on CPU `by` makes: the next record on `cpu` shows it, unless the check has not
-    /// returned by then.
+    /// The flag around a decision for `cpu` that code on CPU `by` makes: the next record on `cpu` shows it, unless the
+    /// check has not returned by then.
     pub(super) fn flag_ahead(&self, cpu: CpuId, by: CpuId, ahead: &Window<'_>) -> Flag {
         self.flag_of_check(cpu, by, 0, ahead)
     }
 
-    /// As `flag_ahead`, for a check that follows `others` checks of the same pass. On the CPU that makes them, the returns from
-    /// those are skipped.
+    /// As `flag_ahead`, for a check that follows `others` checks of the same pass. On the CPU that makes them, the
+    /// returns from those are skipped.
     pub(super) fn flag_of_check(&self, cpu: CpuId, by: CpuId, others: usize, ahead: &Window<'_>) -> Flag {
         let mut flag =
             Flag { before: self.flag_of(cpu), before_full: self.is_full(cpu, ahead), after: None, cause: Cause::Own };
@@ -67,8 +67,8 @@ impl Reader {
         flag
     }
 
-    /// Whether the CPU switches next to a task of another class that was throttled at the decision: a timer that no record shows
-    /// has set need-resched.
+    /// Whether the CPU switches next to a task of another class that was throttled at the decision: a timer that no
+    /// record shows has set need-resched.
     fn is_replenished(&self, cpu: CpuId, ahead: &Window<'_>) -> bool {
         let mut arrived = Vec::new();
         for kind in ahead.look(LookAhead::Outcome).filter_map(|next| Some((next.cpu, next.kind()?))) {
@@ -94,8 +94,8 @@ impl Reader {
         self.tasks.get(&pid).is_none_or(|task| task.is_throttled_on(cpu))
     }
 
-    /// The flag around a charge, which its own record shows on kernels that request the reschedule before they emit it. If it is
-    /// clear there, a group above the task may still request it: the groups are charged after the task.
+    /// The flag around a charge, which its own record shows on kernels that request the reschedule before they emit it.
+    /// If it is clear there, a group above the task may still request it: the groups are charged after the task.
     pub(super) fn own_flag(&self, cpu: CpuId, charge: &Entry) -> Option<Flag> {
         let shown = self.kernel.charges_show_outcome && charge.cpu == cpu && charge.has_flags();
         let FlagBefore { flag: before, full: before_full } = self.cpus.get(cpu.index()).filter(|_| shown)?.flag_before;
@@ -125,8 +125,8 @@ impl Reader {
         }
     }
 
-    /// Whether the records behind one without the flag show that it was set already: the next one has it, and nothing in
-    /// between can have set it.
+    /// Whether the records behind one without the flag show that it was set already: the next one has it, and nothing
+    /// in between can have set it.
     fn was_set<'a>(&self, cpu: CpuId, clear: &Entry, rest: impl Iterator<Item = &'a Entry>) -> bool {
         if self.decides_for(cpu, clear) || clear.cpu == cpu && clear.in_task() && charges(clear) {
             return false;
@@ -172,9 +172,9 @@ impl Reader {
         self.decides_for(cpu, entry) || matches!(entry.kind(), Some(Kind::Migrate { orig_cpu, .. }) if orig_cpu == cpu)
     }
 
-    /// Need-resched as a record shows it. A switch clears the flag before it is recorded: a task that was switched out runnable
-    /// had it set; so had one that was not charged though the clock advances, because `schedule()` skips the update of its clock
-    /// only after a check has set the flag.
+    /// Need-resched as a record shows it. A switch clears the flag before it is recorded: a task that was switched out
+    /// runnable had it set; so had one that was not charged though the clock advances, because `schedule()` skips the
+    /// update of its clock only after a check has set the flag.
     pub(super) fn flag_shown(&self, cpu: CpuId, entry: &Entry) -> Option<bool> {
         match entry.kind() {
             _ if !entry.has_flags() => None,
@@ -189,8 +189,8 @@ impl Reader {
         }
     }
 
-    /// Tracks the flag of the record's CPU, and returns it as it was before. A flag that clears without a switch is that of a
-    /// `schedule()` that picked the running task again.
+    /// Tracks the flag of the record's CPU, and returns it as it was before. A flag that clears without a switch is
+    /// that of a `schedule()` that picked the running task again.
     pub(super) fn follow_flag(&mut self, entry: &Entry, ahead: &Window<'_>) -> FlagBefore {
         let before = FlagBefore { flag: self.flag_of(entry.cpu), full: self.is_full(entry.cpu, ahead) };
         if matches!(entry.kind(), Some(Kind::Switch { .. })) {
@@ -208,9 +208,10 @@ impl Reader {
         before
     }
 
-    /// The flag will clear without a switch: `schedule()` runs now, if this record is its own charge or if the queue does not
-    /// change before the next event. (Otherwise it is not known between which of the changes it runs.) A change of attributes sets the
-    /// flag though no event need follow it, so any record may be the last one that shows it.
+    /// The flag will clear without a switch: `schedule()` runs now, if this record is its own charge or if the queue
+    /// does not change before the next event. (Otherwise it is not known between which of the changes it runs.) A
+    /// change of attributes sets the flag though no event need follow it, so any record may be the last one that shows
+    /// it.
     pub(super) fn repick_before_next(&mut self, entry: &Entry, ahead: &Window<'_>) {
         let cpu = entry.cpu;
         if self.cpu(cpu).picks_again && !entry.in_task() {
@@ -257,7 +258,8 @@ impl Reader {
 }
 
 impl Reader {
-    /// `schedule()` follows the last record of the interrupt; or it preceded the interrupt, which matters if the queue has changed.
+    /// `schedule()` follows the last record of the interrupt; or it preceded the interrupt, which matters if the queue
+    /// has changed.
     fn pick_again_after_interrupt(&mut self, entry: &Entry, ahead: &Window<'_>) {
         let cpu = entry.cpu;
         let changes = self.changes_queue(cpu, entry) && !matches!(entry.kind(), Some(Kind::Runtime { .. }));

@@ -63,7 +63,8 @@ fn a_task_is_attached_before_other_cpus_use_its_queue() {
     }
 }
 
-/// What another CPU has attached, a record of the task's CPU shows: a switch that the flag has caused, or the flag before a tick.
+/// The next record of a CPU shows the outcome for a task that another CPU has attached there: a switch that the flag
+/// has caused, or the flag before a tick.
 #[test]
 fn the_next_record_of_a_cpu_shows_what_another_has_attached_there() {
     let enqueued = "
@@ -87,8 +88,8 @@ fn the_next_record_of_a_cpu_shows_what_another_has_attached_there() {
     }
 }
 
-/// A deadline task is replenished, or a real-time one unthrottled, by a timer that no record shows: a switch to it says nothing about the
-/// decisions before.
+/// A deadline task is replenished, or a real-time one unthrottled, by a timer that no record shows: a switch to it says
+/// nothing about the decisions before.
 #[test]
 fn need_resched_may_be_that_of_a_task_that_was_throttled() {
     let flagged = "a-1 [000] dN.2. 0.005300: sched_stat_runtime: comm=a pid=1 runtime=250000 [ns]\n";
@@ -130,7 +131,8 @@ fn each_task_that_a_pass_attaches_is_checked_on_its_own() {
     assert_eq!(flags.collect::<Vec<_>>(), [(5, Some(false)), (3, Some(true))]);
 }
 
-/// The balancer's check of a task that it attaches sets need-resched; a wakeup from afar before the next event of that CPU is not checked.
+/// The balancer's check of a task that it attaches sets need-resched; a wakeup from afar before the next event of that
+/// CPU is not checked.
 #[test]
 fn need_resched_that_an_attach_has_set_is_remembered() {
     for (shown, before) in [("N", true), (".", false)] {
@@ -162,7 +164,8 @@ const CHECKED_WAKEUP: &str = "
     a-1 [000] dNh3. 0.005502: sched_wakeup: comm=e pid=6 prio=120 target_cpu=000
 ";
 
-/// The return from a preemption check shows the outcome of that check: of the wakeup that follows it, or of the new task before it.
+/// The return from a preemption check shows the outcome of that check: of the wakeup that follows it, or of the new
+/// task before it.
 #[test]
 fn the_return_from_a_check_shows_the_outcome_of_that_check_only() {
     let flag = wakeup_of(&read("6.12.107", &[REMOTE_WAKEUP, CHECKED_WAKEUP, TO_C]), 3);
@@ -175,7 +178,8 @@ fn the_return_from_a_check_shows_the_outcome_of_that_check_only() {
     }
 }
 
-/// A charge that ends a slice sets the flag before its record up to 6.11: then the flag need not be due to what came before.
+/// A charge that ends a slice sets the flag before its record up to 6.11: then the flag need not be due to what came
+/// before.
 #[test]
 fn a_flag_on_a_charge_may_be_that_of_the_charge() {
     let blocks = "

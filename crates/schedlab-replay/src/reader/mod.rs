@@ -1,8 +1,8 @@
 //! From records to operations: which function of the kernel emitted a record, and what it decided.
 //!
-//! Follows core.c and fair.c: an operation emits the same records in the same order in every modelled version, with three
-//! exceptions that the records themselves distinguish. The outcome of a decision is the need-resched flag of the CPU's next record.
-//! The reader does not use vruntimes, except to infer a weight from the growth of one.
+//! Follows core.c and fair.c: an operation emits the same records in the same order in every modelled version, with
+//! three exceptions that the records themselves distinguish. The outcome of a decision is the need-resched flag of the
+//! CPU's next record. The reader does not use vruntimes, except to infer a weight from the growth of one.
 
 mod balance;
 mod charge;
@@ -56,8 +56,8 @@ pub struct Kernel {
     pub tick: Nanos,
     /// The same, if HRTICK is on: a second timer interrupt in one period may be the hrtick.
     pub tick_beside_hrtick: Option<Nanos>,
-    /// `task_fork_fair` charges the parent (`update_curr`), as it does before 6.12. A charge that a fork follows is otherwise
-    /// that of something else, such as a change of the nice value.
+    /// `task_fork_fair` charges the parent (`update_curr`), as it does before 6.12. A charge that a fork follows is
+    /// otherwise that of something else, such as a change of the nice value.
     pub fork_charges: bool,
     /// `sched_stat_runtime` is emitted after the charge has requested the reschedule: its flag is the tick's outcome.
     pub charges_show_outcome: bool,
@@ -121,7 +121,7 @@ struct Cpu {
     enqueues_on: Option<CpuId>,
     /// This record is a charge of the task that no change explains.
     unexplained: Option<Pid>,
-    /// The last event was a charge at which this task was changed as announced.
+    /// The task whose announced change was made at the last event, a charge.
     changed_task: Option<Pid>,
     /// This record is a charge that only `schedule()` can have made.
     schedules: bool,
@@ -371,7 +371,8 @@ impl Reader {
         }
     }
 
-    /// A `sched_yield` whose charge was nothing, because the clock stood still: the task has given up its request all the same.
+    /// A `sched_yield` whose charge was nothing, because the clock stood still: the task has given up its request all
+    /// the same.
     fn yield_uncharged(&mut self, entry: &Entry, kind: Kind) {
         let in_yield = entry.in_task() && !entry.preempts && !matches!(kind, Kind::Runtime { .. });
         if in_yield && self.current(entry.cpu) == Some(entry.pid) && self.take_yield(entry.pid) {
@@ -383,7 +384,7 @@ impl Reader {
         }
     }
 
-    /// Whether a task has entered `sched_yield` and not yielded yet.
+    /// Whether a task has entered `sched_yield` and not yielded yet; from now on it counts as having yielded.
     fn take_yield(&mut self, pid: Pid) -> bool {
         self.tasks.get_mut(&pid).is_some_and(|task| std::mem::take(&mut task.yields))
     }

@@ -102,8 +102,8 @@ impl Reader {
         pass
     }
 
-    /// From 7.2 on `sched_balance_newidle` updates the loads of its CPU without calling what older recordings probe, by the clock
-    /// of the dequeue before, since it keeps the queue's lock.
+    /// From 7.2 on `sched_balance_newidle` keeps the queue's lock, so it updates the loads of its CPU by the clock of
+    /// the dequeue before, without calling `sched_balance_update_blocked_averages`, which older recordings probe.
     fn newidle_update(&mut self, entry: &Entry, probe: &PassProbe, ahead: &Window<'_>) {
         let cpu = entry.cpu;
         if probe.idle != CpuIdle::Newly || probe.cpu != cpu || self.cpu(cpu).updates_blocked || self.shown_in.is_empty()
@@ -144,8 +144,8 @@ fn capacity_shown_of(of: CpuId, ahead: &Window<'_>) -> Option<u64> {
     })
 }
 
-/// The tick count, where no probe reads it: a pass that has moved a task by its load has computed `h_load` of the queue in
-/// this jiffy.
+/// The tick count, where no probe reads it: a pass that has moved a task by its load has computed `h_load` of the queue
+/// in this jiffy.
 fn jiffies_shown(pass: &Pass, averages: Option<&TaskAverages>) -> Option<u64> {
     let moved = pass.loads && pass.moved.iter().next().is_some();
     averages.filter(|_| moved).map(|averages| averages.last_h_load_update)
@@ -164,8 +164,8 @@ fn changes_queue(entry: &Entry, cpus: &CpuMask) -> bool {
 /// Names of per-CPU kernel threads, before the number of their CPU.
 const PER_CPU: [&str; 8] = ["ksoftirqd", "kworker", "migration", "cpuhp", "rcuc", "ktimers", "irq_work", "idle_inject"];
 
-/// Per-CPU kernel threads that are forked before their CPU is online (`smpboot_create_threads`); those of CPU 0 are forked
-/// when only that one is.
+/// Per-CPU kernel threads that are forked before their CPU is online (`smpboot_create_threads`); those of CPU 0 are
+/// forked when only that one is.
 const OF_BOOT: [&str; 3] = ["ksoftirqd", "migration", "cpuhp"];
 
 /// How many CPUs were online when a kernel thread was forked, where its name says so.

@@ -29,7 +29,7 @@ fn a_cpu_with_a_kernel_thread_on_its_wakelist_is_not_idle() {
     }
 }
 
-/// A pass reads queues one after the other; what other CPUs do meanwhile it sees in part.
+/// A pass reads queues one after the other, so it sees only a part of what other CPUs do meanwhile.
 #[test]
 fn a_pass_is_marked_if_other_cpus_change_their_queues_meanwhile() {
     let begins = "a-1 [000] ..s1. 0.000300: bg: (sched_balance_find_src_group+0x0/0x580) cpu=0 idle=0 pct=117 nf=0 am=0x3 w=2 j=9\n";
@@ -53,7 +53,8 @@ fn a_pass_is_marked_if_other_cpus_change_their_queues_meanwhile() {
     }
 }
 
-/// In its lowest domain a pass computes the capacity of its CPU after the probe has read it; the next record of that CPU shows it.
+/// In its lowest domain a pass computes the capacity of its CPU after the probe has read it; the next record of that
+/// CPU shows it.
 #[test]
 fn a_pass_has_the_capacity_that_it_computes() {
     let averages = |at: u32, cpu: u32, capacity: u64| {
@@ -77,8 +78,8 @@ fn a_pass_has_the_capacity_that_it_computes() {
     }
 }
 
-/// From 7.2 on newidle balancing updates the loads of its CPU without a call that older recordings probe (`ba`). Newer ones probe what
-/// that calls, and read the clock.
+/// From 7.2 on newidle balancing updates the loads of its CPU without a call that older recordings probe (`ba`). Newer
+/// ones probe what that calls, and read the clock.
 #[test]
 fn newidle_balancing_updates_loads_where_no_probe_shows_it() {
     let grouped = "a-1 [000] d.h2. 0.000031: rt: (__probestub_sched_stat_runtime+0x4/0x10) p=1 v=0 d=1 l=0 on=1 s=1 tg=0xff00 gw=1\n";
@@ -108,7 +109,8 @@ fn newidle_balancing_updates_loads_where_no_probe_shows_it() {
     }
 }
 
-/// The clock of the queue that a pass locks is read in it, the stopper waits beside a fair task, and `schedule()` has dequeued what it leaves.
+/// The clock of the queue that a pass locks is read in it, the stopper waits beside a fair task, and `schedule()` has
+/// dequeued what it leaves.
 #[test]
 fn a_pass_has_the_clock_of_its_source_and_the_tasks_of_other_classes() {
     let stopper = "a-1 [000] dN.2. 0.000100: sched_wakeup: comm=migration/0 pid=16 prio=0 target_cpu=000\n";

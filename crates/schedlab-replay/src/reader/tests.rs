@@ -103,7 +103,8 @@ fn a_task_that_is_preempted_before_it_yields_does_so_later() {
     check("7.3.4", &[preempted, yields], &wanted);
 }
 
-/// The clock may have been updated, in an interrupt that no record shows, between the yield and its `schedule()`, which charges then.
+/// The clock may have been updated, in an interrupt that no record shows, between the yield and its `schedule()`, which
+/// charges then.
 #[test]
 fn the_schedule_of_a_yield_may_charge_the_task_again() {
     let charged = "a-1 [000] d..2. 0.004070: sched_stat_runtime: comm=a pid=1 runtime=12000 [ns]\n";
@@ -121,8 +122,8 @@ const YIELD_73: &str = "
 const ATOMIC_TICK: &str = "a-1 [000] d.h2. 0.009001: sched_stat_runtime: comm=a pid=1 runtime=5000000 [ns]\n";
 const TO_C_AT_ONCE: &str = "a-1 [000] d..2. 0.009020: sched_switch: prev_comm=a prev_pid=1 prev_prio=120 prev_state=R ==> next_comm=c next_pid=3 next_prio=120\n";
 
-/// 6.12 and later skip that charge: if the task is switched out uncharged, however late, an interrupt came before the pick. If it is
-/// charged before, or does other work, it was picked again.
+/// 6.12 and later skip that charge: if the task is switched out uncharged, however late, an interrupt came before the
+/// pick. If it is charged before, or does other work, it was picked again.
 #[test]
 fn a_late_interrupt_comes_before_the_pick_of_a_yield_if_the_switch_is_uncharged() {
     let late = TO_C_AT_ONCE.replace("0.009020", "0.009200");
@@ -146,7 +147,8 @@ fn a_late_interrupt_comes_before_the_pick_of_a_yield_if_the_switch_is_uncharged(
     }
 }
 
-/// A write to a cpuset, which no record shows, enqueues a waiting task again as it was (ENQUEUE_RESTORE without ENQUEUE_MOVE).
+/// A write to a cpuset, which no record shows, enqueues a waiting task again as it was (ENQUEUE_RESTORE without
+/// ENQUEUE_MOVE).
 #[test]
 fn a_waiting_task_that_is_enqueued_as_it_was_has_a_new_affinity() {
     let charged = "d-4 [001] d..2. 0.005200: sched_stat_runtime: comm=a pid=1 runtime=190000 [ns]\n";
@@ -162,7 +164,8 @@ fn a_waiting_task_that_is_enqueued_as_it_was_has_a_new_affinity() {
     assert_eq!(count(&[REMOTE_WAKEUP, calls, charged, &requeued(10)]), 0);
 }
 
-/// `schedule()` has found no fair task, and has given up the lock, if it runs a real-time task that was throttled until then.
+/// `schedule()` has found no fair task, and has given up the lock, if it runs a real-time task that was throttled until
+/// then.
 #[test]
 fn a_queue_is_empty_where_a_task_is_unthrottled_during_schedule() {
     let throttled = "
@@ -181,8 +184,8 @@ fn a_queue_is_empty_where_a_task_is_unthrottled_during_schedule() {
     }
 }
 
-/// `schedule()` picked the running task again, and a task that another CPU attached has set need-resched since: whatever reads the
-/// scheduler's state next shows that flag.
+/// `schedule()` picked the running task again, and a task that another CPU attached has set need-resched since:
+/// whatever reads the scheduler's state next shows that flag.
 #[test]
 fn a_pick_comes_before_what_another_cpu_decides_after_its_charge() {
     let tick = "
@@ -231,7 +234,8 @@ fn changes_of_nice_values_are_followed() {
     );
 }
 
-/// The rescuer of a workqueue sets its own affinity: it is enqueued as it was (ENQUEUE_RESTORE without ENQUEUE_MOVE), and no system call shows it.
+/// The rescuer of a workqueue sets its own affinity: it is enqueued as it was (ENQUEUE_RESTORE without ENQUEUE_MOVE),
+/// and no system call shows it.
 #[test]
 fn an_affinity_that_a_kernel_thread_sets_for_itself_is_followed() {
     let call = "a-1 [000] ..... 0.000090: sys_sched_setaffinity(pid: 0, len: 8, user_mask_ptr: 0x1)\n";
@@ -301,7 +305,8 @@ fn a_task_queued_at_the_start_is_found_however_long_it_waits() {
     assert!(at.unwrap() < ran.unwrap(), "{all:?}");
 }
 
-/// Up to 5.17 a switch reads the state when it is recorded: a task that another CPU is waking by then is shown as runnable.
+/// Up to 5.17 a switch reads the state when it is recorded: a task that another CPU is waking by then is shown as
+/// runnable.
 #[test]
 fn a_task_that_sleeps_and_is_being_woken_does_not_stay_queued() {
     let waking = "
@@ -329,8 +334,8 @@ fn a_task_that_sleeps_and_is_being_woken_does_not_stay_queued() {
     assert_eq!(state("5.10.262", &format!("{}\n{runs}", lines[1])), PrevState::Runnable);
 }
 
-/// Up to 5.16 a parent may be preempted within `copy_process` and moved: the child is placed where `sched_fork` found the parent, at
-/// the charge right before the preemption if there is no other.
+/// Up to 5.16 a parent may be preempted within `copy_process` and moved: the child is placed where `sched_fork` found
+/// the parent, at the charge right before the preemption if there is no other.
 #[test]
 fn a_child_is_placed_where_its_parent_was_when_it_was_forked() {
     let forks = "

@@ -1,5 +1,5 @@
-//! Wakeups and forks. `sched_wakeup` follows the preemption check and shows its outcome if the target is the CPU that emits
-//! it; `sched_wakeup_new` precedes the check.
+//! Wakeups and forks. `sched_wakeup` follows the preemption check and shows its outcome if the target is the CPU that
+//! emits it; `sched_wakeup_new` precedes the check.
 
 use schedlab_model::{CpuId, Nanos, Pid};
 use schedlab_policy::FairPolicy;
@@ -43,8 +43,8 @@ impl Reader {
         }
     }
 
-    /// No CPU is selected for a task that may use one only: from `sched_waking` on it is on that CPU's wakelist or about to be
-    /// queued there.
+    /// No CPU is selected for a task that may use one only: from `sched_waking` on it is on that CPU's wakelist or
+    /// about to be queued there.
     pub(super) fn return_to_last_cpu(&mut self, entry: &Entry, pid: Pid, last: CpuId, ahead: &Window<'_>) {
         let own = ahead.look(LookAhead::Selection).filter(|next| next.cpu == entry.cpu);
         let mut first = own.filter(|next| matches!(next.what, What::Select(_) | What::Event(_)));
@@ -147,9 +147,9 @@ impl Reader {
         }
     }
 
-    /// `task_fork_fair`: at the parent's charge, or where `sched_process_fork` shows that it has been. Without a charge (the clock
-    /// stood still) and after interrupts it is not `certain` when it was.
-    /// A child of a real-time task is outside of the fair class from the beginning; its first wakeup shows that.
+    /// `task_fork_fair`: at the parent's charge, or where `sched_process_fork` shows that it has been. Without a charge
+    /// (the clock stood still) and after interrupts it is not `certain` when it was. A child of a real-time task is
+    /// outside of the fair class from the beginning; its first wakeup shows that.
     pub(super) fn fork(&mut self, cpu: CpuId, (parent, child): (Pid, Pid), certain: bool, ahead: &Window<'_>) {
         if child == 0 {
             return;

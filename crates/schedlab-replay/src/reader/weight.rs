@@ -1,4 +1,5 @@
-//! Weights that no record announces: up to 6.7 the growth of the printed vruntime shows them, else the priority at the next switch.
+//! Weights that no record announces: up to 6.7 the growth of the printed vruntime shows them, else the priority at the
+//! next switch.
 
 use schedlab_model::{Nanos, Pid};
 use schedlab_policy::weight::{calc_delta_fair, LoadWeight};
@@ -11,8 +12,9 @@ use crate::operation::{Operation, Weight};
 use crate::trace::{Entry, LookAhead, Window};
 
 impl Reader {
-    /// A weight that begins with this charge: the task's vruntime grows by it up to the task's next record. Where vruntime is not
-    /// printed, a new priority at the next switch shows it, and the last record before is taken for the place of the change.
+    /// A weight that begins with this charge: the task's vruntime grows by it up to the task's next record. Where
+    /// vruntime is not printed, a new priority at the next switch shows it, and the last record before is taken for the
+    /// place of the change.
     pub(super) fn new_weight(&self, pid: Pid, printed: Option<u64>, ahead: &Window<'_>) -> Option<Weight> {
         let known = self.tasks.get(&pid)?.weight;
         let (mut next, mut later_prio) = (None, None);
@@ -51,8 +53,8 @@ impl Reader {
     }
 }
 
-/// A task's weight at its first record. Where vruntime is printed, it is what vruntime grows by: SCHED_IDLE shows in nothing
-/// else, and the first record with a priority may come after a change of it.
+/// A task's weight at its first record. Where vruntime is printed, it is what vruntime grows by: SCHED_IDLE shows in
+/// nothing else, and the first record with a priority may come after a change of it.
 pub fn first_weight(pid: Pid, guess: Weight, now: Option<&Entry>, ahead: &Window<'_>) -> Weight {
     let mut before: Option<u64> = None;
     for entry in now.into_iter().chain(ahead.look(LookAhead::Weight)) {
