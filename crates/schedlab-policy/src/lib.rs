@@ -42,6 +42,7 @@ mod flags;
 mod follow;
 mod group_id;
 mod hrtick;
+mod jiffies;
 mod knobs;
 mod looked;
 mod mechanism;

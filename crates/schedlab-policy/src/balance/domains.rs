@@ -10,8 +10,8 @@
 
 use schedlab_model::{CpuId, CpuMask, Level, Nanos, Table, Topology};
 
+use crate::jiffies::Jiffies;
 use crate::pelt::series::CAPACITY_SCALE;
-use crate::sched::rq::Jiffies;
 
 /// The largest number of levels.
 pub(crate) const MAX_LEVELS: usize = 5;

@@ -11,7 +11,7 @@
 use schedlab_model::{CpuId, Nanos, FULL_CAPACITY};
 
 use crate::fair::class::FairClass;
-use crate::sched::rq::Jiffies;
+use crate::jiffies::Jiffies;
 use crate::sched::types::Moves;
 
 /// `LOAD_AVG_PERIOD`, in ms.

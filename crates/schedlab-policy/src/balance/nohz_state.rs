@@ -2,7 +2,7 @@
 
 use schedlab_model::CpuMask;
 
-use crate::sched::rq::Jiffies;
+use crate::jiffies::Jiffies;
 
 /// `nohz`: the CPUs without a tick.
 #[derive(Clone, Debug)]

@@ -8,7 +8,7 @@ use schedlab_model::{CpuId, Nanos};
 
 use super::CpuIdle;
 use crate::fair::class::FairClass;
-use crate::sched::rq::Jiffies;
+use crate::jiffies::Jiffies;
 use crate::sched::types::Moves;
 
 impl FairClass<'_> {

@@ -14,7 +14,7 @@ use super::CpuIdle;
 use crate::decision::{Decision, Verdict};
 use crate::fair::class::FairClass;
 use crate::features::Feature;
-use crate::sched::rq::{Jiffies, UPTIME};
+use crate::jiffies::{Jiffies, UPTIME};
 use crate::sched::types::Moves;
 
 impl FairClass<'_> {

@@ -11,7 +11,7 @@ use schedlab_model::{Nanos, TaskId, USEC};
 use super::policy::{to_ratio, BW_SHIFT};
 use super::timers::Timer;
 use super::{Dl, DlEntity, DlPolicy};
-use crate::sched::rq::UPTIME;
+use crate::jiffies::UPTIME;
 use crate::KernelConfig;
 
 /// Bandwidth of the root domain, with [`BW_SHIFT`] binary places.

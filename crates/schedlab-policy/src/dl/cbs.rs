@@ -11,8 +11,8 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 use super::policy::{BW_SHIFT, DL_SCALE};
 use super::timers::Timer;
 use super::{rq_clock, Dl, DlEntity, DlPolicy};
+use crate::jiffies::UPTIME;
 use crate::run_times::RunTime;
-use crate::sched::rq::UPTIME;
 use crate::{Core, Resched};
 
 /// Why an entity is enqueued.

@@ -8,9 +8,9 @@ use super::{rq_clock, Dl, DlEntity, DlPolicy};
 use crate::class::{view_pid, ClassId, SchedClass};
 use crate::flags::{Dequeue, Enqueue, WakeFlags};
 use crate::hrtick::Hrtick;
+use crate::jiffies::UPTIME;
 use crate::queue_view::QueueView;
 use crate::run_times::RunTimes;
-use crate::sched::rq::UPTIME;
 use crate::sched::types::{Moves, Tested};
 use crate::{Core, Resched, TaskAttr, WakeKind};
 

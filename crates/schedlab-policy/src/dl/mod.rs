@@ -23,8 +23,8 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 
 use crate::class::ClassId;
 use crate::features::Feature;
+use crate::jiffies::UPTIME;
 use crate::run_times::RunTimes;
-use crate::sched::rq::UPTIME;
 use crate::{Core, KernelConfig};
 use bandwidth::DlBw;
 use cpudl::Cpudl;

@@ -14,7 +14,7 @@ use super::scan::access_bit;
 use super::stats::{Faults, Group, Stat, ACTIVE_NODE_FRACTION};
 use super::{Node, Numa};
 use crate::fair::class::FairClass;
-use crate::sched::rq::Jiffies;
+use crate::jiffies::Jiffies;
 
 /// `NUMA_PERIOD_SLOTS` and `NUMA_PERIOD_THRESHOLD`.
 const SLOTS: i64 = 10;

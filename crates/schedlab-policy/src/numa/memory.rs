@@ -7,7 +7,7 @@
 use schedlab_model::{CpuId, Nanos};
 
 use super::Node;
-use crate::sched::rq::Jiffies;
+use crate::jiffies::Jiffies;
 
 /// The memory of a task, as the caller states it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -14,7 +14,7 @@ use super::access::NumaMove;
 use super::{Node, Numa};
 use crate::balance::sched_balance_find_src_group::adjust_numa_imbalance;
 use crate::fair::class::FairClass;
-use crate::sched::rq::Jiffies;
+use crate::jiffies::Jiffies;
 use crate::version::placement::NumaSlack;
 
 /// `SMALLIMP`.

@@ -33,7 +33,7 @@ use std::collections::BTreeMap;
 use schedlab_model::{CpuId, Nanos, TaskId, Topology};
 
 use crate::config::KernelConfig;
-use crate::sched::rq::Jiffies;
+use crate::jiffies::Jiffies;
 use crate::version::placement::PlacementRules;
 use memory::{Mm, Use};
 use stats::{Faults, Group};

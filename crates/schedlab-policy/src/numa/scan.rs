@@ -9,7 +9,7 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 
 use super::memory::{Mm, Numab, Vma};
 use super::{Node, Numa, NumaTask};
-use crate::sched::rq::Jiffies;
+use crate::jiffies::Jiffies;
 use crate::version::placement::NumaScan;
 
 /// `MAX_SCAN_WINDOW`, in MiB a second.

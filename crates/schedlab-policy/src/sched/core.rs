@@ -6,7 +6,7 @@ use std::sync::Arc;
 use schedlab_model::{rarely, stream, CpuId, CpuMask, Nanos, Stream, Table, TaskId, Ties, Topology};
 
 use super::log::Log;
-use super::rq::{Jiffies, Rq, UPTIME};
+use super::rq::Rq;
 use super::task::{Task, Wakee};
 use crate::asym::Asym;
 use crate::balance::domains::Domains;
@@ -16,6 +16,7 @@ use crate::balance::BalanceCost;
 use crate::class::{ClassId, IDLE_TASK};
 use crate::decision::Decision;
 use crate::features::FeatureSet;
+use crate::jiffies::{Jiffies, UPTIME};
 use crate::numa::Numa;
 use crate::select::idle_map::IdleMap;
 use crate::select::visited_cores::VisitedCores;

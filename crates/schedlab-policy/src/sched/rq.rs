@@ -1,19 +1,10 @@
 //! The state of one CPU apart from the queues of its classes (`struct rq`).
 
 use crate::class::MAX_CLASSES;
+use crate::jiffies::{Jiffies, UPTIME};
 use crate::pelt::sched_avg::SchedAvg;
 use crate::pelt::series::CAPACITY_SCALE;
 use schedlab_model::{CpuId, Nanos, TaskId, SEC};
-
-/// The time for which the machine has been up and idle at time 0, since a benchmark is not started the instant that a
-/// machine boots.
-///
-/// The value is an assumption. Any value above the longest interval between two balances of a domain (HZ * CPUs / 10
-/// jiffies, 102 s on 1,024 CPUs) has the same effect: every domain is due, and every average of idle time is at its ceiling.
-pub(crate) const UPTIME: Nanos = 300 * SEC;
-
-/// Jiffies since the boot: ticks of length 1/HZ.
-pub(crate) type Jiffies = u64;
 
 /// `avg_idle` of a CPU at boot; also twice the default migration cost, its ceiling.
 const AVG_IDLE_AT_BOOT: Nanos = 1_000_000;

@@ -2,9 +2,9 @@
 
 use schedlab_model::{CpuId, CpuMask, Topology};
 
-use super::rq::Jiffies;
 use super::types::TaskAttr;
 use crate::class::ClassId;
+use crate::jiffies::Jiffies;
 
 /// A task's history as a waker, which `wake_wide` judges by.
 #[derive(Clone, Copy, Debug, Default)]

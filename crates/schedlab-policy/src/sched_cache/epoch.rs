@@ -5,7 +5,7 @@
 
 use schedlab_model::Nanos;
 
-use crate::sched::rq::Jiffies;
+use crate::jiffies::Jiffies;
 
 /// `NICE_0_LOAD` on 64-bit kernels.
 const NICE_0_LOAD: u64 = 1 << 20;

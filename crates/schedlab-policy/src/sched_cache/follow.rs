@@ -6,7 +6,7 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 use super::epoch::CpuEpoch;
 use super::{LlcId, SchedCache};
 use crate::fair::ProcessShown;
-use crate::sched::rq::{Jiffies, UPTIME};
+use crate::jiffies::{Jiffies, UPTIME};
 
 impl SchedCache {
     /// Adopts what is shown of a task's process, and counts its charge. Whether the preferences agreed; `None` where the process

@@ -10,7 +10,7 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 
 use super::epoch::{CacheTime, CpuEpoch};
 use super::{LlcId, SchedCache};
-use crate::sched::rq::Jiffies;
+use crate::jiffies::Jiffies;
 
 /// An address space.
 #[derive(Clone, Debug, Default)]

@@ -26,8 +26,8 @@ pub(crate) use lb::Degrades;
 use schedlab_model::{CpuId, CpuMask, Nanos, TaskId, Topology};
 
 use crate::config::KernelConfig;
+use crate::jiffies::{Jiffies, UPTIME};
 use crate::pelt::series::CAPACITY_SCALE;
-use crate::sched::rq::{Jiffies, UPTIME};
 use epoch::CpuEpoch;
 use group::Groups;
 

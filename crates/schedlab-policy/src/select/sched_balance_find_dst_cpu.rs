@@ -11,9 +11,9 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 use crate::balance::sched_balance_find_src_group::adjust_numa_imbalance;
 use crate::balance::sg_lb_stats::{GroupStats, GroupType};
 use crate::fair::class::FairClass;
+use crate::jiffies::Jiffies;
 use crate::looked::{Role, Step};
 use crate::pelt::series::CAPACITY_SCALE;
-use crate::sched::rq::Jiffies;
 use crate::sched::types::{Tested, WakeKind};
 use crate::version::placement::{GroupsBy, NumaSlack};
 

@@ -3,7 +3,7 @@
 //! kernel/sched/fair.c, equal in 5.2 to 7.2: m = larger and s = smaller of the two tasks' flips, L = CPUs of the waker's
 //! LLC; wide iff s >= L and m >= s * L. Flips are halved at most once per waking second.
 
-use crate::sched::rq::Jiffies;
+use crate::jiffies::Jiffies;
 use crate::sched::task::Wakee;
 
 /// `record_wakee`; `wakee` is its birth.
