@@ -4,7 +4,7 @@ use crate::class::MAX_CLASSES;
 use crate::jiffies::{Jiffies, UPTIME};
 use crate::pelt::sched_avg::SchedAvg;
 use crate::pelt::series::CAPACITY_SCALE;
-use schedlab_model::{CpuId, Nanos, TaskId, SEC};
+use schedlab_model::{CpuId, Nanos, TaskId};
 
 /// `avg_idle` of a CPU at boot; also twice the default migration cost, its ceiling.
 const AVG_IDLE_AT_BOOT: Nanos = 1_000_000;
