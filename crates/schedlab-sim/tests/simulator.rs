@@ -6,6 +6,7 @@ mod support;
 mod auto_rps;
 mod bandwidth;
 mod capacity;
+mod clock_event;
 mod cpuidle;
 mod cpusets;
 mod deadline;

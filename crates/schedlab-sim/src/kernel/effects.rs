@@ -247,7 +247,7 @@ fn preempt<S: Sink>(
 pub fn program<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, timer: Timer) {
     match timer {
         Timer::Hrtick { cpu, hrtick, update } => {
-            let over = program_hrtick(run, kernel, cpu, hrtick);
+            let over = program_hrtick(run, machine, kernel, cpu, hrtick);
             if over && update {
                 resched_curr(run, machine, kernel, cpu, Resched::Full, cpu);
             }

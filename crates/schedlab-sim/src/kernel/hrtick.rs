@@ -4,6 +4,7 @@ use schedlab_model::CpuId;
 use schedlab_policy::fair::Hrtick;
 use schedlab_trace::Sink;
 
+use super::clock_event::{expires_next, hrtimer_reprogram};
 use super::entry::irqentry_exit;
 use super::resched::resched_curr;
 use super::state::Kernel;
@@ -12,7 +13,28 @@ use crate::run::{Run, Source};
 
 /// Programs the timer; true: the slice is over already. After a pick that changes nothing: the resched flag that the kernel
 /// sets then is cleared with all others at the end of the pick.
-pub fn program_hrtick<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, cpu: CpuId, timer: Hrtick) -> bool {
+///
+/// From 7.1 on (0abec32a6836, with `hrtick_stays`) the clock event device is left alone if the timer moves into the future or is
+/// cancelled (HRTIMER_MODE_LAZY_REARM). That its interrupt then comes at the old time, for nothing, is left out, as is that up to 5.11 a
+/// timer that is started again is programmed twice.
+pub fn program_hrtick<S: Sink>(
+    run: &mut Run<S>,
+    machine: &mut Machine,
+    kernel: &mut Kernel,
+    cpu: CpuId,
+    timer: Hrtick,
+) -> bool {
+    let before = expires_next(run, machine, kernel, cpu);
+    let over = start_hrtick(run, kernel, cpu, timer);
+    let lazy = kernel.sched.fair.config.rules.hrtick_stays;
+    if !lazy || expires_next(run, machine, kernel, cpu) < before {
+        hrtimer_reprogram(run, machine, kernel, cpu, before);
+    }
+    over
+}
+
+/// The same in the timer's own interrupt, whose end programs the clock event device.
+fn start_hrtick<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, cpu: CpuId, timer: Hrtick) -> bool {
     let stays = kernel.sched.fair.config.rules.hrtick_stays;
     match timer {
         // 7.x arms nothing for a single task and cancels only when idle: an old timer may still fire.
@@ -41,12 +63,13 @@ pub fn on_hrtick<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut 
         let now = kernel.clock_task(cpu, run.now);
         let resched = match kernel.sched.hrtick(cpu, now) {
             Some((resched, timer)) => {
-                program_hrtick(run, kernel, cpu, timer);
+                start_hrtick(run, kernel, cpu, timer);
                 resched
             }
             None => kernel.sched.fair.hrtick_expired(cpu, now),
         };
         resched_curr(run, machine, kernel, cpu, resched, cpu);
+        machine.exit_to_program(cpu);
         irqentry_exit(run, machine, kernel, cpu);
     }
 }

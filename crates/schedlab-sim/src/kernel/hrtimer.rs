@@ -7,6 +7,7 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 use schedlab_trace::Sink;
 use schedlab_workload::Timers;
 
+use super::clock_event::{expires_next, hrtimer_reprogram};
 use super::percpu::HrTimer;
 use super::state::Kernel;
 use super::wake::wake_from_interrupt;
@@ -35,8 +36,7 @@ pub fn start_timer<S: Sink>(
         Timers::Hrtimer => kernel.tasks[task.index()].timer_slack,
     };
     let timer = HrTimer { hard: soft.saturating_add(slack), sequence: kernel.timer_sequence, soft, task };
-    kernel.cpus[cpu.index()].hrtimers.push(Reverse(timer));
-    program(run, machine, kernel, cpu);
+    hrtimer_start(run, machine, kernel, cpu, timer);
 }
 
 /// A device wakes the task at `done` by an interrupt of the CPU.
@@ -50,18 +50,28 @@ pub fn start_device<S: Sink>(
 ) {
     kernel.timer_sequence += 1;
     let timer = HrTimer { hard: done, sequence: kernel.timer_sequence, soft: done, task };
-    kernel.cpus[cpu.index()].hrtimers.push(Reverse(timer));
-    program(run, machine, kernel, cpu);
+    hrtimer_start(run, machine, kernel, cpu, timer);
 }
 
-/// `hrtimer_cancel` of the task's timer on CPU `cpu`.
+/// `hrtimer_start_range_ns`: the timer is programmed if it becomes the first.
+fn hrtimer_start<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId, timer: HrTimer) {
+    let before = expires_next(run, machine, kernel, cpu);
+    kernel.cpus[cpu.index()].hrtimers.push(Reverse(timer));
+    update_next_event(run, machine, kernel, cpu);
+    hrtimer_reprogram(run, machine, kernel, cpu, before);
+}
+
+/// `hrtimer_cancel` of the task's timer on CPU `cpu`, which programs its device if that was the first. Simplified: in the kernel the
+/// task does so when it runs again, and if that is on another CPU, the interrupt comes all the same (`remove_hrtimer`).
 pub fn cancel_timer<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId, task: TaskId) {
     let waits = |cpu: &CpuId| kernel.cpus[cpu.index()].hrtimers.iter().any(|timer| timer.0.task == task);
     // Timers of a CPU that goes offline move to another one.
     let moved = kernel.hotplug.as_ref().and_then(|_| (0..kernel.cpus.len() as u32).map(CpuId).find(waits));
     let cpu = moved.unwrap_or(cpu);
+    let before = expires_next(run, machine, kernel, cpu);
     kernel.cpus[cpu.index()].hrtimers.retain(|timer| timer.0.task != task);
-    program(run, machine, kernel, cpu);
+    update_next_event(run, machine, kernel, cpu);
+    hrtimer_reprogram(run, machine, kernel, cpu, before);
 }
 
 /// `__hrtimer_run_queues`: in order of their latest time, every timer whose earliest time has come. Whether the wheel's were among them.
@@ -72,7 +82,7 @@ pub fn __hrtimer_run_queues<S: Sink>(run: &mut Run<S>, machine: &mut Machine, ke
         wheel |= kernel.tasks[timer.task.index()].timers == Timers::Wheel;
         wake_from_interrupt(run, machine, kernel, timer.task, cpu);
     }
-    program(run, machine, kernel, cpu);
+    update_next_event(run, machine, kernel, cpu);
     wheel
 }
 
@@ -106,11 +116,11 @@ pub fn migrate_timers<S: Sink>(
         precise.into_iter().map(|timer| (timer.0, false)).chain(deferrable.into_iter().map(|timer| (timer.0, true)));
     let (parked, moved): (Vec<_>, Vec<_>) = all.partition(|(timer, _)| kernel.sched.is_per_cpu_kthread(timer.task));
     add_timers(run, machine, kernel, to, moved);
-    program(run, machine, kernel, from);
+    update_next_event(run, machine, kernel, from);
     parked
 }
 
-/// Adds timers to a CPU.
+/// Adds timers to a CPU, which programs its device anew (`retrigger_next_event`).
 pub fn add_timers<S: Sink>(
     run: &mut Run<S>,
     machine: &mut Machine,
@@ -123,14 +133,14 @@ pub fn add_timers<S: Sink>(
         let queue = if deferrable { &mut k.deferrable } else { &mut k.hrtimers };
         queue.push(Reverse(timer));
     }
-    program(run, machine, kernel, cpu);
+    update_next_event(run, machine, kernel, cpu);
+    machine.exit_to_program(cpu);
 }
 
-/// Programs the clock event device for the next timer.
-fn program<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &Kernel, cpu: CpuId) {
+/// The CPU's next interrupt is that of its first timer (`hrtimer_update_next_event`); how late its handler starts is drawn anew.
+fn update_next_event<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &Kernel, cpu: CpuId) {
     match kernel.cpus[cpu.index()].hrtimers.peek().map(|timer| timer.0.hard) {
         Some(hard) => {
-            machine.exit_to_program(cpu);
             let due = hard.max(run.now) + machine.timer_latency(cpu);
             run.set_event(kernel.id, Source::HrTimer, cpu, due);
         }

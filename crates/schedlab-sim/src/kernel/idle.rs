@@ -7,6 +7,7 @@ use schedlab_trace::Sink;
 
 use super::rate::core_changed;
 use super::state::Kernel;
+use super::tick_sched::tick_nohz_stop_tick;
 use crate::machine::{Activity, Machine};
 use crate::run::{Run, Source};
 
@@ -14,7 +15,7 @@ use crate::run::{Run, Source};
 #[inline(never)]
 pub fn switch_to_idle<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
     if !machine.has_cpuidle() {
-        run.cancel(kernel.id, Source::Tick, cpu);
+        tick_nohz_stop_tick(run, machine, kernel, cpu);
     }
     machine.charge_switch_to_idle(cpu);
     enter_idle_state(run, machine, kernel, cpu);
@@ -45,7 +46,7 @@ fn cpuidle_idle_call<S: Sink>(
     let tick = run.due(kernel.id, Source::Tick, cpu).map(|due| due.saturating_sub(run.now));
     let entered = machine.cpuidle_select(cpu, run.now, timer, tick);
     if entered.stops_tick {
-        run.cancel(kernel.id, Source::Tick, cpu);
+        tick_nohz_stop_tick(run, machine, kernel, cpu);
     }
     match entered.polls_until {
         Some(until) => run.set_event(kernel.id, Source::PollLimit, cpu, until),

@@ -26,6 +26,7 @@ pub fn on_hrtimer<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut
             machine.cpus[cpu.index()].progress(run.now);
             machine.charge_irq(cpu);
             __hrtimer_run_queues(run, machine, kernel, cpu);
+            machine.exit_to_program(cpu);
             irqentry_exit(run, machine, kernel, cpu);
         }
     }
@@ -83,11 +84,16 @@ pub fn on_idle_exit<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &m
     sched_ttwu_pending(run, machine, kernel, cpu);
     let c = &mut kernel.cpus[cpu.index()];
     let nohz_kicked = std::mem::take(&mut c.nohz_kicked);
+    let idle_tick = std::mem::take(&mut c.idle_tick);
     if c.hrtimers.peek().is_some_and(|timer| timer.0.hard <= run.now) {
         machine.charge_irq(cpu);
         // Up to 6.8 an idle CPU without a tick programs it for the timers of the wheel (`tick_nohz_stop_tick`), and that tick expires
         // those that are deferrable, too (`run_timer_softirq`). Migration of such timers (6.9) is left out.
-        if __hrtimer_run_queues(run, machine, kernel, cpu) {
+        let wheel = __hrtimer_run_queues(run, machine, kernel, cpu);
+        if !idle_tick {
+            machine.exit_to_program(cpu);
+        }
+        if wheel {
             run_deferrable_timers(run, machine, kernel, cpu);
         }
     }
@@ -96,7 +102,7 @@ pub fn on_idle_exit<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &m
         kernel.cpus[cpu.index()].wakes_vcpus = WakesVcpus::Handled;
         run.touch(kernel.id, cpu);
     }
-    if std::mem::take(&mut kernel.cpus[cpu.index()].idle_tick) {
+    if idle_tick {
         finish_idle_tick(run, machine, kernel, cpu);
     }
     if nohz_kicked {

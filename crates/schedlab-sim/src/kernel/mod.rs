@@ -7,6 +7,7 @@ mod balance;
 mod bandwidth;
 mod cgroup;
 mod clock;
+mod clock_event;
 mod contention;
 mod context_switch;
 mod cpufreq;

@@ -21,6 +21,7 @@ use crate::run::Run;
 pub fn finish_idle_tick<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
     machine.charge_tick(cpu);
     __hrtimer_run_queues(run, machine, kernel, cpu);
+    machine.exit_to_program(cpu);
     run_deferrable_timers(run, machine, kernel, cpu);
     if kernel.sched.balance_due(cpu, kernel.clock(cpu, run.now)) {
         let moves = kernel.sched.sched_balance_domains(cpu, true, kernel.clock(cpu, run.now));
@@ -54,6 +55,7 @@ pub fn on_tick<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Ke
         use_memory_at_tick(run, machine, kernel, cpu);
     }
     __resched_curr(run, machine, kernel, cpu, resched, ReschedOpt::Tick, cpu);
+    machine.exit_to_program(cpu);
     run_deferrable_timers(run, machine, kernel, cpu);
     if kernel.sched.balance_due(cpu, kernel.clock(cpu, run.now)) {
         let moves = kernel.sched.sched_balance_domains(cpu, false, kernel.clock(cpu, run.now));

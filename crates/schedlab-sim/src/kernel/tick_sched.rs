@@ -1,13 +1,28 @@
-//! The time of a CPU's next tick.
+//! The time of a CPU's next tick, and the tick that stops while the CPU is idle.
 
 use schedlab_model::CpuId;
 use schedlab_trace::Sink;
 
+use super::clock_event::{expires_next, hrtimer_reprogram};
 use super::state::Kernel;
+use crate::machine::Machine;
 use crate::run::{Run, Source};
 
-/// Programs the next tick of a CPU: of one that has just become busy (NO_HZ idle: none before), or after a tick, which may
-/// have come late (`hrtimer_forward`).
+/// The tick of a CPU that becomes busy (NO_HZ idle: none before, or one that was not stopped).
+pub fn tick_nohz_restart<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &Kernel, cpu: CpuId) {
+    let before = expires_next(run, machine, kernel, cpu);
+    start_tick(run, kernel, cpu);
+    hrtimer_reprogram(run, machine, kernel, cpu, before);
+}
+
+/// The tick of a CPU that becomes idle stops.
+pub fn tick_nohz_stop_tick<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &Kernel, cpu: CpuId) {
+    let before = expires_next(run, machine, kernel, cpu);
+    run.cancel(kernel.id, Source::Tick, cpu);
+    hrtimer_reprogram(run, machine, kernel, cpu, before);
+}
+
+/// Starts the next tick after a tick, which may have come late (`hrtimer_forward`).
 #[inline]
 pub fn start_tick<S: Sink>(run: &mut Run<S>, kernel: &Kernel, cpu: CpuId) {
     let phase = kernel.cpus[cpu.index()].tick_phase;

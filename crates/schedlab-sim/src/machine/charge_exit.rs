@@ -4,7 +4,9 @@ use schedlab_model::{CpuId, Nanos};
 use schedlab_spec::PlatformCosts;
 
 use super::cost::{CostTable, CostTables, Dice};
+use super::cpu::Activity;
 use super::exits::Exit;
+use super::segment::WORK_SHIFT;
 use super::state::Machine;
 
 impl Machine {
@@ -46,7 +48,12 @@ impl Machine {
         if let Some(found) = self.exits.as_mut().filter(|found| exits(&found.platform)) {
             found.count(exit);
             let c = &mut self.cpus[cpu.index()];
-            c.pending += self.costs.vm_exit.draw_any(&mut c.dice);
+            let cost = self.costs.vm_exit.draw_any(&mut c.dice);
+            match c.activity {
+                // It has chosen an idle state and stops its tick before it enters that.
+                Activity::Idle => c.idle_from += c.core_wall(cost << WORK_SHIFT).unwrap_or(0),
+                _ => c.pending += cost,
+            }
         }
     }
 

@@ -164,7 +164,6 @@ impl Machine {
         let c = &mut self.cpus[cpu.index()];
         c.pending += self.costs.tick.draw(&mut c.dice);
         self.exit_for_timer(cpu);
-        self.exit_to_program(cpu);
     }
 
     /// Charges an interrupt handler's own time: of a timer.

@@ -1,0 +1,70 @@
+//! When a guest leaves for a timer: at each interrupt of its clock event device, and each time that is programmed.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
+
+use crate::support::{flat, kernel, spec, tasks, Record};
+use schedlab_model::{CpuId, CpuMask, KernelId, Nanos, MSEC, SEC, USEC};
+use schedlab_sim::run_virtual;
+use schedlab_spec::{Guest, IdleHint, Platform, RunSpec};
+use schedlab_workload::{Amount, Op, Workload};
+
+/// Exits for timers of a guest with so many CPUs in a second at 250 Hz, without costs and timer slack.
+fn timer_exits(version: &str, cpus: u32, mut workload: Workload) -> u64 {
+    workload.tasks.iter_mut().for_each(|task| task.timer_slack = 0);
+    let inner = spec(flat(cpus, 0), kernel(version, cpus as usize, 250), vec![workload]);
+    let guest = Guest {
+        name: "vm".into(),
+        host: KernelId::FIRST,
+        run: RunSpec { machine: Arc::new(inner.machine.guest(Arc::clone(&inner.machine.topology))), ..inner },
+        platform: Platform::X86Kvm,
+        affinity: (0..cpus).map(|cpu| Some(CpuMask::from_iter([CpuId(cpu)]))).collect(),
+        cgroup: None,
+        nice: 0,
+        vcpu_is_preempted: true,
+        idle_hint: IdleHint::Off,
+        paravirt_time_accounting: false,
+        halt_poll_max: 0,
+        haltpoll: false,
+        pv_spinlocks: true,
+        pv_tlb_flush: true,
+        pv_sched_yield: true,
+        enable_apicv: false,
+        enable_ipiv: false,
+        events: Vec::new(),
+    };
+    let host = spec(flat(cpus, 0), kernel("6.12.107", cpus as usize, 250), vec![]);
+    let host = RunSpec { guests: Arc::new(vec![guest]), ..host };
+    let (_, reports) = run_virtual(&host, &mut Record::default(), &AtomicBool::new(false)).unwrap();
+    reports[0].exits.iter().find(|(name, _)| *name == "timer").unwrap().1
+}
+
+/// A task that computes without end.
+fn hog() -> Vec<Op> {
+    vec![Op::Run(Amount::Fixed(SEC)), Op::Jump(0)]
+}
+
+/// A task that computes for 50 us and sleeps for so long, without end.
+fn sleeper(sleep: Nanos) -> Vec<Op> {
+    vec![Op::Run(Amount::Fixed(50 * USEC)), Op::Sleep(Amount::Fixed(sleep)), Op::Jump(0)]
+}
+
+/// A busy CPU has 249 ticks in the second, each an exit for its interrupt and one at its end, which programs the device, and one before
+/// the first tick.
+#[test]
+fn the_device_is_programmed_for_the_first_timer_only() {
+    const TICKS: u64 = 2 * 249 + 1;
+    for (name, programs, exits) in [
+        ("a busy CPU", vec![hog()], TICKS),
+        // 98 interrupts. Each sleep lasts beyond the next tick, so none is programmed when it begins.
+        ("sleeps beyond the tick", vec![hog(), sleeper(10 * MSEC)], TICKS + 2 * 98),
+        ("more of them", vec![hog(), sleeper(10 * MSEC), sleeper(20 * MSEC), sleeper(30 * MSEC)], TICKS + 2 * 178),
+        // 952 interrupts; 693 of the sleeps end before the next tick and are programmed when they begin.
+        ("sleeps until before the tick", vec![hog(), sleeper(MSEC)], TICKS + 2 * 952 + 693),
+        // 100 times: the tick stops, the interrupt, its end, and the tick starts again.
+        ("a CPU that becomes idle", vec![sleeper(10 * MSEC)], 4 * 100),
+    ] {
+        let list = programs.into_iter().map(|ops| ("t", 0, Some(0), ops)).collect();
+        assert_eq!(timer_exits("6.12.107", 1, tasks(list)), exits, "{name}");
+    }
+}
