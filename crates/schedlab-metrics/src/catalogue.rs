@@ -78,8 +78,8 @@ use Better::{Higher, Lower, Neither};
 #[rustfmt::skip]
 static SCHED: [SchedMetric; 69] = [
     sampled("sched.wakeup_latency", &["p50", "p99", "max"], Lower, "from sched_waking until the task runs", |m| &m.wakeup_latency),
-    sampled("sched.run_delay", &["mean", "p99"], Lower, "one stay on a runqueue without running, after a wakeup, a fork or a preemption", |m| &m.run_delay),
-    sampled("sched.run_time", &["mean"], Neither, "one stay on a CPU", |m| &m.run_time),
+    sampled("sched.run_delay", &["mean", "p99"], Lower, "one wait on a runqueue, after a wakeup, a fork or a preemption", |m| &m.run_delay),
+    sampled("sched.run_time", &["mean"], Neither, "from a switch to a task until the switch away from it", |m| &m.run_time),
     count("sched.switches", "context switches of all CPUs, including those to and from idle", |t| t.switches),
     count("sched.voluntary_switches", "switches away from a task that slept", |t| t.voluntary),
     count("sched.involuntary_switches", "switches away from a task that was still runnable", |t| t.involuntary),

@@ -38,7 +38,7 @@ pub enum ConfigError {
         nearest: Vec<&'static str>,
     },
     /// A value outside the knob's range.
-    #[error("knob {name} of kernel {version} takes {}..={}, not {value}", range.0, range.1)]
+    #[error("knob {name} of kernel {version} takes {} to {}, not {value}", range.0, range.1)]
     KnobRange {
         /// The knob.
         name: &'static str,

@@ -114,7 +114,7 @@ features! {
     HrtickDl HRTICK_DL ABSENT, from "5.12" by "e0ee463c93c4" => OFF, from "7.1" by "9213aa4784cf" => ON;
     /// up to 6.3: test at the tick although the timer is armed
     DoubleTick DOUBLE_TICK OFF, from "6.13" by "e31488c9df27" => ABSENT;
-        left_out(from "6.6" because "the tick tests nothing since check_preempt_tick() is gone");
+        left_out(from "6.6" because "nothing reads it since check_preempt_tick() was removed");
     /// interrupts reduce a CPU's capacity
     NontaskCapacity NONTASK_CAPACITY ON;
         left_out(because "interrupts do not reduce capacity here");

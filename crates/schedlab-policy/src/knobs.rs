@@ -129,7 +129,7 @@ knobs! {
     takes U32, before 5.13 (0, 1_000_000_000),
     default Some(1_000_000), from "6.6" by "5e963f2bd465" => ABSENT;
 
-    /// shortest slice of an idle entity beside others
+    /// shortest slice of an idle entity that competes with others
     IdleMinGranularity idle_min_granularity "idle_min_granularity_ns" at "sched/idle_min_granularity_ns" counts Nanos
     scaled false
     takes SLICE, before 5.13 SLICE,
@@ -139,7 +139,7 @@ knobs! {
     TunableScaling tunable_scaling "tunable_scaling" at "sched/tunable_scaling" counts Number scaled false
     takes (0, 2), before 5.13 (0, 2),
     default Some(1);
-    left_out(because "a write acts when a CPU goes on- or offline, which changes no slices here; write the slices instead");
+    left_out(because "it takes effect when a CPU goes online or offline, which does not change slices here; set the slices instead");
 
     /// a task that ran this recently is cache hot; up to 5.15 also the least average idle time for newidle balancing, later a floor of its limit
     MigrationCost migration_cost "migration_cost_ns" at "sched/migration_cost_ns" counts Nanos scaled false
@@ -165,13 +165,13 @@ knobs! {
     RtPeriod rt_period_us "rt_period_us" at "kernel.sched_rt_period_us" counts Number scaled false
     takes POSITIVE, before 5.13 POSITIVE,
     default Some(1_000_000);
-    left_out(from "6.12" because "the fair class's deadline server limits real-time tasks, not this");
+    left_out(from "6.12" because "the deadline server of the fair class limits real-time tasks instead");
 
-    /// us per period after which real-time tasks rest, none if the period is no longer, at most the period
+    /// us per period that real-time tasks may run; at most the period, which means no limit
     RtRuntime rt_runtime_us "rt_runtime_us" at "kernel.sched_rt_runtime_us" counts Number scaled false
     takes NOT_NEGATIVE, before 5.13 NOT_NEGATIVE,
     default Some(950_000);
-    left_out(from "6.12" because "the fair class's deadline server limits real-time tasks, not this");
+    left_out(from "6.12" because "the deadline server of the fair class limits real-time tasks instead");
 
     /// 1: the threads of a process are brought together under one last-level cache
     LlcEnabled llc_enabled "llc_balancing/enabled" at "sched/llc_balancing/enabled" counts Number scaled false

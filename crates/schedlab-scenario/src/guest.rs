@@ -275,7 +275,7 @@ impl<'a> Keys<'_, 'a> {
         let mut kernel = KernelConfig::new(version, nr_cpus, own_hz.unwrap_or(host.machine.hz));
         let mut informed = true;
         for table in self.tables() {
-            // What only real kernels know is an error here: there is no real guest.
+            // What only real kernels have is an error here: there is no real guest.
             let mut settings = RealSettings::default();
             preempt(table, &mut kernel, &mut settings)?;
             knobs(table, &mut kernel, &mut settings)?;
@@ -391,7 +391,7 @@ impl<'a> Keys<'_, 'a> {
         let Some(value) = self.get("idle_hint") else { return Ok(IdleHint::Off) };
         let hint = value.choice(&[("off", IdleHint::Off), ("vpa", IdleHint::Vpa), ("hcall", IdleHint::Hcall)])?;
         if hint != IdleHint::Off && platform != Platform::PowerpcKvm {
-            return Err(value.error("idle hints are a proposal for platform \"powerpc-kvm\" only"));
+            return Err(value.error("idle hints were proposed for platform \"powerpc-kvm\" only"));
         }
         Ok(hint)
     }

@@ -33,18 +33,18 @@ pub(crate) fn read<'a>(value: &Value<'a>, nr_cpus: usize) -> Result<Vec<(CpuChan
         let cpus = cpu_list(&place)?;
         let wrong = cpus.without(&machine);
         if !wrong.is_empty() {
-            let message = format!("the machine has no CPUs {}, only 0 to {}", wrong.to_list(), nr_cpus - 1);
+            let message = format!("the machine has CPUs 0 to {}, not {}", nr_cpus - 1, wrong.to_list());
             return Err(place.error(message));
         }
         let wrong = if comes { cpus.and(&online) } else { cpus.without(&online) };
         if !wrong.is_empty() {
             let state = if comes { "online" } else { "offline" };
-            return Err(place.error(format!("CPUs {} are {state} already", wrong.to_list())));
+            return Err(place.error(format!("already {state}: {}", wrong.to_list())));
         }
         online = if comes { online.iter().chain(cpus.iter()).collect() } else { online.without(&cpus) };
         if online.is_empty() {
             return Err(place
-                .error("no CPU stays online")
+                .error("no CPU would remain online")
                 .hint("the kernel refuses to take the last CPU offline (EBUSY)"));
         }
         events.push((CpuChange { at: time, cpus, online: comes }, place));

@@ -60,7 +60,7 @@ fn task(table: &Table, nr_cpus: usize) -> Result<TreeTask> {
     let attributes = Attributes::read(table, &[], nr_cpus)?;
     if let Some(value) = table.get("memory").filter(|_| spec.count == 0) {
         let error = value.error("memory of forked tasks is not modelled");
-        return Err(error.hint("state it of tasks that start by themselves"));
+        return Err(error.hint("give memory only to tasks that are not forked"));
     }
     for (key, what) in [("working-set", "working set"), ("code", "code")] {
         if let Some(value) = table.get(key).filter(|_| spec.count == 0) {
@@ -119,7 +119,7 @@ fn spinlock(table: &Table) -> Result<ObjectSpec> {
         _ => {
             return Err(table
                 .error("a spinlock with only one of spin and sleep")
-                .expected("both, or neither, so that it spins on"))
+                .expected("both, or neither (then it spins until it has the lock)"))
         }
     };
     let sleep_max = length("sleep-max")?.unwrap_or(0);

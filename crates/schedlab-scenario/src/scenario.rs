@@ -19,7 +19,7 @@ use crate::text::Text;
 use crate::units::show_duration;
 use crate::value::{Table, Value};
 use crate::workload::Program;
-use crate::{arm, cgroup, fits, guest, machine, merge, task_memory_fits, variant, workload, write};
+use crate::{arm, cgroup, cross_checks, guest, machine, merge, task_memory_checks, variant, workload, write};
 use schedlab_model::suggest;
 
 /// A validated scenario.
@@ -230,13 +230,13 @@ pub(crate) fn of_root(root: &Table, file: &str, stem: &str, dir: &Path, override
     let cgroups = cgroup::read(tables(root, "cgroup")?, made)?;
     let mut variants = variants(root, &machine, &names, &cgroups, &guests)?;
     let limited = variant::count_limited(&mut variants);
-    drafts.iter().try_for_each(|draft| fits::check(draft, &variants, &cgroups, nr_cpus, machine.memory))?;
-    drafts.iter().try_for_each(|draft| task_memory_fits::check(draft, &machine))?;
-    fits::capacities(&drafts, &variants, &machine)?;
-    fits::cpusets(&drafts, &variants, &cgroups, nr_cpus)?;
-    fits::hotplug(&drafts, &variants, &guests, &machine)?;
+    drafts.iter().try_for_each(|draft| cross_checks::check(draft, &variants, &cgroups, nr_cpus, machine.memory))?;
+    drafts.iter().try_for_each(|draft| task_memory_checks::check(draft, &machine))?;
+    cross_checks::capacities(&drafts, &variants, &machine)?;
+    cross_checks::cpusets(&drafts, &variants, &cgroups, nr_cpus)?;
+    cross_checks::hotplug(&drafts, &variants, &guests, &machine)?;
     for variant in &mut variants {
-        variant.not_simulated = variant.not_simulated.take().or_else(|| fits::boosted(&drafts, variant));
+        variant.not_simulated = variant.not_simulated.take().or_else(|| cross_checks::boosted(&drafts, variant));
     }
     let (duration, warmup) = times(root)?;
     let mut plain: Vec<Workload> = drafts.iter().map(|draft| draft.workload.clone()).collect();

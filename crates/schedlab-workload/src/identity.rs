@@ -1,4 +1,4 @@
-//! Which streams a task draws from: the same on the simulator and on real threads, whatever runs beside it.
+//! Which streams a task draws from: the same on the simulator and on real threads, whatever else runs.
 
 use schedlab_model::{stream, Nanos, Stream, MSEC};
 

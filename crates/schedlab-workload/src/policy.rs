@@ -72,7 +72,7 @@ impl Deadline {
         }
         if !(least..=most).contains(&period) {
             let hint = format!("from {} to {}", duration(least), duration(most));
-            return Err((format!("the kernel takes no SCHED_DEADLINE period of {period_text}"), hint));
+            return Err((format!("the kernel rejects a SCHED_DEADLINE period of {period_text}"), hint));
         }
         Ok(())
     }
@@ -110,9 +110,9 @@ mod tests {
             (5 * MSEC, 5 * MSEC, 5 * MSEC, None),
             (6 * MSEC, 5 * MSEC, 10 * MSEC, Some("the deadline, 5ms, is shorter than the runtime, 6ms")),
             (MSEC, 5 * MSEC, 4 * MSEC, Some("the period, 4ms, is shorter than the deadline, 5ms")),
-            (2000, 99_999, 99_999, Some("no SCHED_DEADLINE period of 99999ns")),
+            (2000, 99_999, 99_999, Some("a SCHED_DEADLINE period of 99999ns")),
             (MSEC, 4_194_304_000, 4_194_304_000, None),
-            (MSEC, MSEC, 4_194_304_001, Some("no SCHED_DEADLINE period")),
+            (MSEC, MSEC, 4_194_304_001, Some("a SCHED_DEADLINE period")),
         ];
         for (runtime, deadline, period, want) in cases {
             let got = Deadline { runtime: *runtime, deadline: *deadline, period: *period }.check();

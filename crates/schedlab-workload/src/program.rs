@@ -198,7 +198,7 @@ pub enum Op {
     Wait(ObjectId),
     /// Post a futex word: wakes its waiter, or leaves it set if there is none (then no syscall).
     Post(ObjectId),
-    /// [`Op::Post`] whose wakeup asks for the CPU of the waker (WF_CURRENT_CPU, 6.6 and later).
+    /// [`Op::Post`] whose wakeup requests the CPU of the waker (WF_CURRENT_CPU, 6.6 and later).
     PostHere(ObjectId),
     /// [`Op::Wait`] on the task's own futex word.
     WaitOwn,

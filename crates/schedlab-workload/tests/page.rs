@@ -1,4 +1,4 @@
-//! Every entry of the catalogue says all of itself, and `docs/guides/catalogue.md` is what the entries say.
+//! Every entry of the catalogue is documented completely, and `docs/guides/catalogue.md` is generated from the entries.
 //!
 //! UPDATE_PAGE=1 cargo test -p schedlab-workload --test page rewrites the page.
 
@@ -61,9 +61,9 @@ fn the_guide_names_every_entry_and_no_other() {
 #[test]
 fn the_page_is_what_the_entries_say() {
     let mut page = "# The catalogue, entry by entry\n\n\
-        The text of `schedlab list workloads NAME` but for the options, as the entries' files in\n\
-        `crates/schedlab-workload/src/catalogue` have it. [Workloads of the catalogue](workloads.md) has the families, what\n\
-        they are for, and their counts beside those of the real programs.\n"
+        This page is generated from `crates/schedlab-workload/src/catalogue`: the output of `schedlab list workloads NAME`\n\
+        without the options. [Workloads of the catalogue](workloads.md) has the families, their purpose, and their counts\n\
+        compared with those of the real programs.\n"
         .to_owned();
     catalogue::all().iter().for_each(|entry| section(&mut page, entry));
     if std::env::var_os("UPDATE_PAGE").is_some() {

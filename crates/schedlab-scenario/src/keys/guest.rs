@@ -10,7 +10,7 @@ pub const GUEST: Section = Section {
         key("count", "1 to 1000", "1", "how many such guests; each has workloads of its own"),
         key("in", "guest", "", "the [[guest]] above that hosts it; without one it is a guest of the machine"),
         key("vcpus", "1 to 1024", "the topology's", "number of its CPUs; without a topology they share one cache"),
-        key("topology", "table", "", "its CPUs as it sees them: counts as in [topology]"),
+        key("topology", "table", "", "its CPUs, as presented to it: counts as in [topology]"),
         key(
             "platform",
             "x86-kvm, arm64-kvm, arm64-kvm-pvsched, powerpc-kvm, powervm, s390",

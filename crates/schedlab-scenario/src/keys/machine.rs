@@ -82,7 +82,7 @@ pub const IDLE: Section = Section {
             "latency",
             "duration",
             "the longest `exit`",
-            "exit latency that the driver's table states, which the governor sees",
+            "exit latency that the driver's table states, which the governor uses",
         ),
         key("target-residency", "duration", "0s", "target residency: shortest idle period for which it is chosen"),
         key(
@@ -104,7 +104,7 @@ pub const CACHES: Section = Section {
         key("l2", "cache", "", "the L2 cache"),
         key("llc", "cache", "", "each last-level cache of the topology"),
         key("memory", "table with read", "", "the memory behind the caches"),
-        key("front-end", "table", "", "what a core remembers of code"),
+        key("front-end", "table", "", "how much code a core holds in its caches and predictors"),
         key(
             "range",
             "two percentages",

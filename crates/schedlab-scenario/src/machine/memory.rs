@@ -45,7 +45,7 @@ fn latency(table: &Table) -> Result<Option<[Nanos; 2]>> {
         (None, None) => return Ok(None),
         (Some(local), Some(remote)) => (local, remote),
         (Some(value), None) | (None, Some(value)) => {
-            return Err(value.error("one latency says nothing about the other").expected("latency and remote-latency"))
+            return Err(value.error("only one of the two latencies").expected("latency and remote-latency"))
         }
     };
     let [near, far] = [local.duration(1..=MOST_LATENCY)?, remote.duration(1..=MOST_LATENCY)?];

@@ -2,7 +2,7 @@
 
 use schedlab_model::Nanos;
 
-/// What `schedlab list workloads NAME` shows of a program beside its options and metrics.
+/// What `schedlab list workloads NAME` shows of a program in addition to its options and metrics.
 #[derive(Clone, Copy, Debug)]
 pub struct About {
     /// Its tasks, who wakes whom, and the system calls and switches of an operation; a sentence or more each.

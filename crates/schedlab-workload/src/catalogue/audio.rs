@@ -49,7 +49,7 @@ pub(super) const ENTRY: Entry = Entry {
                  sets it for the tasks `driver` and `client`",
             ),
         ],
-        simplified: &["The card's own buffer beyond one period and clients that run beside each other are missing."],
+        simplified: &["The card's own buffer beyond one period and concurrent clients are missing."],
     },
     options: &[
         OptionSpec::number("quantum", 1024, 16, 8192, "frames of a period"),

@@ -109,7 +109,7 @@ pub(super) const ENTRY: Entry = Entry {
             "The caches above and below the L2 and the cold front end are missing, and how much the other threads \
              really displaced within the bound of a refill.",
             "The tail of the disk (2.5 times the mean at p99.99, anandtech.com/show/13704, page 5), the \
-             asynchronous I/O threads and the services beside the server are missing.",
+             asynchronous I/O threads and the other services of the machine are missing.",
         ],
     },
     options: &[

@@ -30,7 +30,7 @@ pub(super) const ENTRY: Entry = Entry {
             parameter(
                 "user mode of a request",
                 Quantity::Time(USER),
-                "a file of 16 KiB in the page cache, nginx 1.22 under wrk, on a guest (Xeon) beside other load",
+                "a file of 16 KiB in the page cache, nginx 1.22 under wrk, on a guest (Xeon) with other load",
             ),
             parameter(
                 "kernel mode of a call beyond its entry",

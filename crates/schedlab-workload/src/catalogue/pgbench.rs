@@ -44,7 +44,7 @@ pub(super) const ENTRY: Entry = Entry {
                 "CPU time of a statement in the backend",
                 Quantity::Words("24, 22, 30 us"),
                 "tpcb-like, simple-update, select-only: pgbench 15.18, scale 10, one client, on a guest (Xeon) \
-                 beside other load, without the kernel's part of about 4 us",
+                 with other load, without the kernel's part of about 4 us",
             ),
             parameter("CPU time of the client for it", Quantity::Time(CLIENT), "the same runs"),
             shape("shape of both"),
@@ -112,7 +112,7 @@ const STATEMENTS: [u64; 3] = [7, 5, 1];
 const BRANCH_UPDATE: u64 = 4;
 /// Bytes of a statement and of a reply: one message, far below the socket's buffer.
 const BYTES: u32 = 100;
-/// System calls of a statement beside one `read` and one `write`.
+/// System calls of a statement in addition to one `read` and one `write`.
 const BACKEND_CALLS: u64 = 4;
 const CLIENT_CALLS: u64 = 2;
 /// Buffers of 8 KiB in a page of 2 MiB.

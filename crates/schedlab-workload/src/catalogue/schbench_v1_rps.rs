@@ -23,7 +23,7 @@ const PENDING: u32 = 9;
 /// A request that is dropped: a look at the clock.
 const DROP: Amount = Amount::Fixed(30);
 
-// Registers of a worker, beside those of its request.
+// Registers of a worker, in addition to those of its request.
 const LEFT: Reg = 3;
 const TAKEN: Reg = 4;
 

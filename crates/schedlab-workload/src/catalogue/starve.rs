@@ -31,7 +31,7 @@ pub(super) const ENTRY: Entry = Entry {
         simplified: &[
             "The second of sleep that starts the child is missing, and the cost of setting up the handler's frame \
              beyond that of a call.",
-            "A kill that wakes the parent costs a futex wake beside the call.",
+            "A kill that wakes the parent costs a futex wake in addition to the call.",
         ],
     },
     options: &[

@@ -73,7 +73,7 @@ pub(super) const ENTRY: Entry = Entry {
 /// The most bytes of one operation.
 const MOST: u64 = 1 << 30;
 
-// Registers of a thread, beside those of the barrier.
+// Registers of a thread, in addition to those of the barrier.
 const LEFT: u8 = 0;
 const SINCE: u8 = 1;
 const TOOK: u8 = 2;

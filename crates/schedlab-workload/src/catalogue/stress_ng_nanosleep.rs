@@ -9,7 +9,7 @@ use crate::{Amount, Dist, Op, TaskKind, Workload};
 const OVERRUN: MetricSpec = MetricSpec::latency(
     "sleep_overrun",
     &["mean"],
-    "how much longer than asked for a sleep took, timer slack included",
+    "how much longer than requested a sleep took, timer slack included",
 );
 
 pub(super) const ENTRY: Entry = Entry {

@@ -68,11 +68,11 @@ const COMM: &str = "stress-ng-sock";
 /// Bytes by which the messages of a connection grow, and their number.
 const STEP: u32 = 16;
 const MESSAGES: u32 = 511;
-/// Bytes that the client asks for.
+/// Bytes that the client requests.
 const BUFFER: u32 = 8192;
 /// Bytes of a segment: loopback's MTU of 65,536 less the headers.
 const SEGMENT: u32 = 65_483;
-/// Calls of the server for a connection beside accept and send, and of the client beside connect, ioctl and recv.
+/// Calls of the server for a connection in addition to accept and send, and of the client to connect, ioctl and recv.
 const SERVER_CALLS: u64 = 23;
 const CLIENT_CALLS: u64 = 38;
 /// The softirq of a message, as in netperf.rs, and the copy of a KiB on each side.

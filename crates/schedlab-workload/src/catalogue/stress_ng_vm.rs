@@ -24,7 +24,7 @@ pub(super) const ENTRY: Entry = Entry {
             parameter(
                 "user mode of 1 MiB with write64",
                 Quantity::Words("163 us"),
-                "6001 ops in 0.98 s of user time, 64 MiB with vm-keep, a guest with 2 vCPUs beside other load",
+                "6001 ops in 0.98 s of user time, 64 MiB with vm-keep, a guest with 2 vCPUs and other load",
             ),
             parameter(
                 "user mode of 1 MiB with read64",

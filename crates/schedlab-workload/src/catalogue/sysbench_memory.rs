@@ -28,7 +28,7 @@ pub(super) const ENTRY: Entry = Entry {
         ],
         parameters: &[
             parameter(
-                "event beside its block",
+                "event, without its block",
                 Quantity::Time(EVENT),
                 "183 ns for 1 KiB on a guest with 2 vCPUs (2 GiB in 392 ms less 9 ms of start)",
             ),
@@ -75,7 +75,7 @@ pub(super) const ENTRY: Entry = Entry {
     build,
 };
 
-/// CPU time of an event beside its block: 183 ns for 1 KiB, in a guest of 2 vCPUs (2 GiB in 392 ms less 9 ms of start).
+/// CPU time of an event, without its block: 183 ns for 1 KiB, in a guest of 2 vCPUs (2 GiB in 392 ms less 9 ms of start).
 const EVENT: Nanos = 140;
 /// Picoseconds of a write and a read of 1 KiB in order: blocks of 16 KiB took 757 and 368 ns in all there. Of 1 MiB a KiB is
 /// written in 40 ns and read in 32.

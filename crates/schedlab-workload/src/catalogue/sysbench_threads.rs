@@ -44,7 +44,7 @@ pub(super) const ENTRY: Entry = Entry {
     build,
 };
 
-// Registers of a worker beside those of `until_over`, and of main.
+// Registers of a worker, in addition to those of `until_over` and of main.
 const NUMBER: u8 = 2;
 const COUNTER: u8 = 3;
 

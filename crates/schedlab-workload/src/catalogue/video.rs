@@ -1,4 +1,4 @@
-//! A video player: decoder threads that work ahead, a presenter that shows a frame at each of its times, audio beside it.
+//! A video player: decoder threads that work ahead, a presenter that shows a frame at each of its times, and audio.
 
 use super::about::{parameter, About, Quantity};
 use super::{limit, BuildError, Entry, MetricSpec, OptionSpec, Settings, TimeUnit};

@@ -61,9 +61,7 @@ pub(super) fn read(object: &Object<'_>, nr_cpus: usize) -> Result<Props, RtAppEr
     for key in ["dl-period", "dl-deadline"] {
         if let Some(member) = object.get(key)? {
             let what = "of use to SCHED_DEADLINE alone";
-            return Err(
-                RtAppError::at(member.at, key, what).hint("name the policy beside it; dl-runtime alone is a slice")
-            );
+            return Err(RtAppError::at(member.at, key, what).hint("add the policy; dl-runtime alone is a slice"));
         }
     }
     let taskgroup = taskgroup(object, policy)?;
@@ -155,7 +153,7 @@ fn taskgroup(object: &Object<'_>, policy: Option<Policy>) -> Result<Option<Strin
     Ok(Some(format!("/{}", parts().collect::<Vec<_>>().join("/"))))
 }
 
-/// `priority` beside a real-time policy.
+/// `priority` with a real-time policy.
 fn priority(object: &Object<'_>, policy: Policy) -> Result<Policy, RtAppError> {
     let Some((value, at)) = object.int("priority")? else { return Ok(policy) };
     match u8::try_from(value) {

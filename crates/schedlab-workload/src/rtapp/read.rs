@@ -13,9 +13,9 @@ use crate::verbs::Times;
 use crate::Policy;
 use schedlab_model::closest;
 
-/// Keys of a task beside those of a phase.
+/// Keys of a task in addition to those of a phase.
 const TASK_KEYS: [&str; 4] = ["instance", "delay", "phases", "loop"];
-/// Keys that only versions before 1.0 knew.
+/// Keys that only versions before 1.0 had.
 const BEFORE_1_0: [&str; 6] = ["exec", "period", "deadline", "lock_order", "resources", "access"];
 
 /// Reads a task.
@@ -112,7 +112,7 @@ fn check_keys(object: &Object<'_>, own: &[&'static str], events: bool) -> Result
         match event::kind_of(key) {
             Some(_) if events => {}
             Some(_) => {
-                return Err(RtAppError::at(member.at, key, "an event beside \"phases\": rt-app would not run it")
+                return Err(RtAppError::at(member.at, key, "an event next to \"phases\": rt-app would not run it")
                     .hint("move it into a phase"))
             }
             None => return Err(unknown(member, own)),

@@ -79,7 +79,7 @@ fn check_forks(tasks: &[Task]) -> Result<(), RtAppError> {
     Ok(())
 }
 
-/// What every task needs to know of the file.
+/// What every task needs from the file.
 struct Context<'a> {
     global: &'a Global,
     nr_cpus: usize,

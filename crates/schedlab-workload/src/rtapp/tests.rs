@@ -206,7 +206,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
     (r#"{"tasks": {"t": {"phases": {}}}}"#, "tasks.t.phases", "no phases"),
     (r#"{"tasks": {"t": {"phases": {"p": {}}}}}"#, "tasks.t.phases.p", "no events"),
     (r#"{"tasks": {"t": {"phases": {"p": 1}}}}"#, "tasks.t.phases.p", "not an object"),
-    (r#"{"tasks": {"t": {"run": 1, "phases": {"p": {"run": 1}}}}}"#, "tasks.t.run", "beside"),
+    (r#"{"tasks": {"t": {"run": 1, "phases": {"p": {"run": 1}}}}}"#, "tasks.t.run", "next to"),
     (r#"{"tasks": {"t": {"run": "1"}}}"#, "tasks.t.run", "a string, not a whole number"),
     (r#"{"tasks": {"t": {"run": -1}}}"#, "tasks.t.run", "not a valid duration"),
     (r#"{"tasks": {"t": {"run": 1.5}}}"#, "tasks.t.run", "fraction"),

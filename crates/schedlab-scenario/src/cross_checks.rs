@@ -113,7 +113,7 @@ pub(crate) fn capacities(drafts: &[Draft], variants: &[variant::Draft], machine:
     Ok(())
 }
 
-/// Refuses cpusets with CPUs that the machine does not have, and beside what they are not modelled for.
+/// Refuses cpusets with CPUs that the machine does not have, and combinations that are not modelled.
 pub(crate) fn cpusets(
     drafts: &[Draft],
     variants: &[variant::Draft],
@@ -138,18 +138,18 @@ pub(crate) fn cpusets(
             return Err(draft.table.error(message).hint("choose a larger machine or other cpus"));
         }
         if draft.workload.tasks.iter().any(|task| deadline(task.policy)) {
-            let message = format!("variant {name}: SCHED_DEADLINE beside cpusets is not modelled");
+            let message = format!("variant {name}: SCHED_DEADLINE together with cpusets is not modelled");
             return Err(draft.table.error(message).hint("leave cpus of the control groups out"));
         }
         if draft.guest.is_some() {
-            let message = format!("variant {name}: guests beside cpusets are not modelled");
+            let message = format!("variant {name}: guests together with cpusets are not modelled");
             return Err(draft.table.error(message).hint("use cpus of the [[guest]] instead"));
         }
     }
     Ok(())
 }
 
-/// Refuses CPUs that go offline beside what that is not modelled for.
+/// Refuses CPUs that go offline in combinations that are not modelled.
 pub(crate) fn hotplug(
     drafts: &[Draft],
     variants: &[variant::Draft],
@@ -165,18 +165,18 @@ pub(crate) fn hotplug(
         let own = variant.tasks.iter().filter_map(|(_, attributes)| attributes.policy);
         let what = match () {
             () if machine.topology.capacities().is_some() => "on a machine with CPUs of different capacity",
-            () if !guests.is_empty() => "beside guests, whose vCPU threads may be pinned,",
+            () if !guests.is_empty() => "together with guests, whose vCPU threads may be pinned,",
             () if drafts.iter().any(|draft| of(&draft.workload)) || own.into_iter().any(deadline) => {
-                "beside SCHED_DEADLINE, whose bandwidth belongs to the CPUs,"
+                "together with SCHED_DEADLINE, whose bandwidth belongs to the CPUs,"
             }
             () if variant.cgroups.iter().any(|cgroup| cgroup.bandwidth.is_some()) => {
-                "beside a quota of a control group"
+                "together with the quota of a control group"
             }
             () if variant.kernel.has(Feature::Swqueue) => "with SWQUEUE",
             () => continue,
         };
         let message = format!("variant {}: CPUs that go offline {what} are not modelled", variant.name);
-        return Err(place.error(message).hint("leave hotplug out, or what it meets"));
+        return Err(place.error(message).hint("leave out hotplug, or what conflicts with it"));
     }
     Ok(())
 }
