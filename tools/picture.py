@@ -88,12 +88,12 @@ def crossing(spec: Spec) -> str:
     return f"the curves cross between p{below[0]:.3g} and p{above[0]:.3g}"
 
 
-VERDICTS = {"preempt": "preempts", "keep": "waits"}
+ACTIONS = {"preempt": "preempts", "keep": "waits"}
 
 
 def captions(look: Closer) -> list[str]:
     """What the text beside the timeline says, as the timeline and the first difference have it."""
-    assert look.parting is not None
+    assert look.divergence is not None
     waiting = dict[str, int]()
     low, high, _ = around(look)
     for timeline in look.timelines.values():
@@ -102,27 +102,27 @@ def captions(look: Closer) -> list[str]:
             waiting[lane.name] = waiting.get(lane.name, 0) + sum(n * (b - a) for (a, n), (b, _) in spans)
     return [
         f"here with seed {look.seed} where they first differ",
-        what_differs(look, look.parting),
+        what_differs(look, look.divergence),
         f"(here on {max(waiting, key=waiting.__getitem__)})",
     ]
 
 
-def what_differs(look: Closer, parting: Mapping[str, Any]) -> str:
+def what_differs(look: Closer, divergence: Mapping[str, Any]) -> str:
     """The first difference: of a preemption check what each side decided, else where the task runs next."""
-    pid, since = int(parting["pid"]), int(parting["time_ns"])
-    program = parting["tasks"][str(pid)].split("/")[-1]
+    pid, since = int(divergence["pid"]), int(divergence["time_ns"])
+    program = divergence["tasks"][str(pid)].split("/")[-1]
     names = [name.upper() for name in look.timelines]
-    if parting["question"] == "preempt_check" and all(side["decision"] for side in parting["sides"]):
-        answers = [VERDICTS[side["decision"]["verdict"]] for side in parting["sides"]]
+    if divergence["question"] == "preempt_check" and all(side["decision"] for side in divergence["sides"]):
+        answers = [ACTIONS[side["decision"]["action"]] for side in divergence["sides"]]
         both = " and ".join(f"{answer} under {name}" for answer, name in zip(answers, names, strict=True))
-        return f"a {program} task that wakes on CPU {parting['cpu']} {both}"
-    if parting["question"] == "pick" and all(side["decision"] for side in parting["sides"]):
+        return f"a {program} task that wakes on CPU {divergence['cpu']} {both}"
+    if divergence["question"] == "pick" and all(side["decision"] for side in divergence["sides"]):
         picks = [
-            parting["tasks"][str(side["decision"]["pid"])].split("/")[-1] + f" ({side['decision']['pid']})"
-            for side in parting["sides"]
+            divergence["tasks"][str(side["decision"]["pid"])].split("/")[-1] + f" ({side['decision']['pid']})"
+            for side in divergence["sides"]
         ]
         both = " and ".join(f"{pick} under {name}" for pick, name in zip(picks, names, strict=True))
-        return f"CPU {parting['cpu']} picks {both}"
+        return f"CPU {divergence['cpu']} picks {both}"
     where, new = [], True
     for name, timeline in zip(names, look.timelines.values(), strict=True):
         own = [(s.start, lane.name) for lane in timeline.lanes for s in lane.slices if timeline.tasks[s.task][0] == pid]

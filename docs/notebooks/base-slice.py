@@ -48,8 +48,8 @@ table[["base_slice", "metric", "median_a", "median_b", "delta_pct", "low_pct", "
 # Where the two part for the first time, and which rule decided:
 
 # %%
-parting = schedlab.explain(changed)
-parting
+divergence = schedlab.explain(changed)
+divergence
 
 # %%
 samples = comparison.samples_dataframe()
@@ -57,4 +57,4 @@ samples.groupby(["metric", "variant"]).value.describe()[["count", "50%", "min", 
 
 # %%
 assert set(table.metric) >= {"probe.latency.mean", "load.time"}
-assert parting.document["parted"]
+assert divergence.document["diverged"]

@@ -67,14 +67,16 @@ def explain(
     engine: Engine | None = None,
 ) -> Answer:
     """The first decision that differs between two variants: by default the only two, with the first seed."""
-    from schedlab.render.explanation import parting_document, parting_text
+    from schedlab.render.explanation import divergence_document, divergence_text
 
     engine, scenario = _both(scenario, engine)
     pair = _pair(scenario, a, b)
     seed = scenario.seeds[0] if seed is None else seed
-    parting = engine.explain(scenario, *pair, seed)
-    said = f"{scenario.name}, seed {seed}: where do {pair[0]} and {pair[1]} part?"
-    return Answer(said, parting_text(scenario, pair, seed, parting), parting_document(scenario, pair, seed, parting))
+    divergence = engine.explain(scenario, *pair, seed)
+    said = f"{scenario.name}, seed {seed}: where do {pair[0]} and {pair[1]} first differ?"
+    return Answer(
+        said, divergence_text(scenario, pair, seed, divergence), divergence_document(scenario, pair, seed, divergence)
+    )
 
 
 def why(

@@ -52,7 +52,7 @@ class Closer:
     """Why this seed, in words."""
     pair: tuple[str, str]
     timelines: Mapping[str, Timeline]
-    parting: Mapping[str, Any] | None
+    divergence: Mapping[str, Any] | None
     """The first decision that differs; None if none does."""
     metric: str
     """Of the slowest samples."""
@@ -82,16 +82,16 @@ def closer(engine: Engine, comparison: Comparison, *, threads: int = 1, cancel: 
             tail_of(engine, repeat.scenario, column, metric, threads=threads, cancel=cancel)
             for column in (*columns, *others)
         ]
-        parting = engine.explain(repeat.scenario, *pair, seed, cancel=cancel)
+        divergence = engine.explain(repeat.scenario, *pair, seed, cancel=cancel)
         slowest = [one for tail in tails[: len(pair)] for one in _slowest(repeat, tail)]
-        points = [at for _, at, _ in marks_of(parting, slowest, pair)]
+        points = [at for _, at, _ in marks_of(divergence, slowest, pair)]
         around = (points, RECORDS // (2 * max(1, len(points))))
         timelines = {c.name: timeline_of(repeat, c.name, c.runs[seed].digest, around=around) for c in columns}
     except Cancelled:
         raise
     except SchedlabError as e:
         return f"The runs could not be repeated: {e.message}."
-    return Closer(repeat.scenario, seed, rule, pair, timelines, parting, metric, tails, slowest)
+    return Closer(repeat.scenario, seed, rule, pair, timelines, divergence, metric, tails, slowest)
 
 
 def _has(column: Column, metric: str) -> bool:
@@ -199,12 +199,12 @@ def _slowest(repeat: Repeat, tail: Tail) -> list[Slow]:
 
 
 def marks_of(
-    parting: Mapping[str, Any] | None, slowest: Sequence[Slow], pair: Sequence[str]
+    divergence: Mapping[str, Any] | None, slowest: Sequence[Slow], pair: Sequence[str]
 ) -> list[tuple[str, int, int]]:
     """What the buttons of the timeline jump to: a label, a time, and how much around it is shown."""
     marks: list[tuple[str, int, int]] = []
-    if parting:
-        marks.append(("first difference", int(parting["time_ns"]), AROUND_NS))
+    if divergence:
+        marks.append(("first difference", int(divergence["time_ns"]), AROUND_NS))
     for name in pair:
         worst = next((slow.sample for slow in slowest if slow.variant == name), None)
         if worst is not None:

@@ -113,9 +113,9 @@ class Engine:
                 scenario.handle, variant, seed, trace=trace, cancel=handle, check_determinism=check_determinism
             )
         record = documents.loads(text)
-        divergence = record.pop("determinism", "same")
-        if divergence != "same":
-            raise RunError(f"two runs of {variant} seed {seed} differ: {divergence}", hint="this is a bug in schedlab")
+        mismatch = record.pop("determinism", "same")
+        if mismatch != "same":
+            raise RunError(f"two runs of {variant} seed {seed} differ: {mismatch}", hint="this is a bug in schedlab")
         return Run.from_record(record)
 
     def timeline(
@@ -183,8 +183,8 @@ class Engine:
         """The first decision that differs between two variants; `None` if all events are equal."""
         with self._translated(f" (variants `{a}` and `{b}`, seed {seed})"):
             text = self._native.explain(scenario.handle, a, b, seed, cancel=cancel)
-            parting: dict[str, Any] | None = documents.loads(text)
-            return parting
+            divergence: dict[str, Any] | None = documents.loads(text)
+            return divergence
 
     def why(
         self, scenario: Scenario, variant: str, seed: int, task: str, at_ns: int, *, cancel: Cancel | None = None

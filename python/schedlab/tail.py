@@ -45,13 +45,13 @@ class Parts:
     """What ran on the host during `stolen`, by name."""
     wakers: Counter[tuple[str, str]] = field(default_factory=Counter)
     """What ended the sleeps: its kind (interrupt, task, unknown) and the name of a task."""
-    crew: tuple[int, int, int] = (0, 0, 0)
+    threads: tuple[int, int, int] = (0, 0, 0)
     """What the threads of the program did during `queued`: ns times threads running, runnable, asleep."""
 
     @classmethod
     def of(cls, d: Mapping[str, Any]) -> Parts:
         wakers = Counter({(kind, name): ns for kind, name, ns in d["wakers"]})
-        running, runnable, asleep = d["crew"]
+        running, runnable, asleep = d["threads"]
         return cls(
             d["ns"],
             Counter(d["parts"]),
@@ -72,8 +72,8 @@ class Parts:
         ):
             mine.update(theirs)
         self.wakers.update(other.wakers)
-        a, b, c = (x + y for x, y in zip(self.crew, other.crew, strict=True))
-        self.crew = (a, b, c)
+        a, b, c = (x + y for x, y in zip(self.threads, other.threads, strict=True))
+        self.threads = (a, b, c)
 
 
 @dataclass(slots=True)

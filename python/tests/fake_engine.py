@@ -232,14 +232,14 @@ def explain(scenario: Scenario, a: str, b: str, seed: int, *, cancel: Cancel | N
         "function": "pick_eevdf",
         "feature": "RUN_TO_PARITY",
         "rule": "earliest eligible deadline",
-        "verdict": "pick",
+        "action": "pick",
         "time_ns": 1_500_000,
         "compared": [["deadline", 3_000_000]],
-        "asked": None,
+        "resched": None,
         **dict.fromkeys(("pid", "other_cpu", "group")),
     }
     side = {"kernel": "6.12.0", "hz": 250, "preempt": "none", "event": None, "event_ns": None, "queue": None}
-    parting = {
+    divergence = {
         "time_ns": 1_500_000,
         "cpu": 0,
         "pid": 100,
@@ -251,7 +251,7 @@ def explain(scenario: Scenario, a: str, b: str, seed: int, *, cancel: Cancel | N
         "groups": {},
         "sides": [{**side, "decision": decision}, {**side, "decision": {**decision, "feature": None}}],
     }
-    return json.dumps(scenario.description.get("parting", parting))
+    return json.dumps(scenario.description.get("divergence", divergence))
 
 
 def why(scenario: Scenario, variant: str, seed: int, task: str, at_ns: int, *, cancel: Cancel | None = None) -> str:

@@ -36,13 +36,13 @@ def test_a_scenario_is_built_in_code() -> None:
 
 def test_questions_are_calls_with_the_answers_of_the_commands() -> None:
     s = schedlab.build(DOCUMENT)
-    parting = schedlab.explain(s)
-    assert (parting.document["parted"], parting.document["variants"]) == (True, ["a", "b"])
-    assert parting == schedlab.explain(s, "a", "b", seed=1)
-    assert schedlab.why(s, "3", 5_000_000, variant="a").document["schema"] == "schedlab.why/1"
+    divergence = schedlab.explain(s)
+    assert (divergence.document["diverged"], divergence.document["variants"]) == (True, ["a", "b"])
+    assert divergence == schedlab.explain(s, "a", "b", seed=1)
+    assert schedlab.why(s, "3", 5_000_000, variant="a").document["schema"] == "schedlab.why/2"
     found = schedlab.ablate(s, metric="sched.switches", jobs=2)
     assert {m["name"] for m in found.document["mechanisms"]} == {"base_slice_ns"}
-    for answer in (parting, found):
+    for answer in (divergence, found):
         assert len(repr(answer)) < 120
         assert answer._repr_html_().startswith("<pre>")
 

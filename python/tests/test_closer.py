@@ -108,7 +108,7 @@ def test_a_stored_result_gives_the_same_look(comparison: Comparison, look: Close
     again = closer(native_engine(), schedlab.report(comparison.path or Path()))
     assert isinstance(again, Closer), again
     assert again.timelines == look.timelines
-    assert again.parting == look.parting
+    assert again.divergence == look.divergence
 
 
 def test_another_digest_is_not_shown(comparison: Comparison) -> None:
@@ -283,9 +283,9 @@ def test_a_page_says_the_cause(look: Closer) -> None:
 
 
 def test_a_first_difference_in_the_warm_up_says_so(look: Closer) -> None:
-    assert look.parting is not None
+    assert look.divergence is not None
     for at, inside in ((9_999_999, True), (10_000_000, False)):
-        found = replace(look, parting={**look.parting, "time_ns": at})
+        found = replace(look, divergence={**look.divergence, "time_ns": at})
         text = " ".join(closer_look(found))
         assert ("in the warm-up of 10 ms, which is not measured" in text) is inside
 
@@ -362,7 +362,7 @@ def test_time_in_a_queue_is_a_property_of_the_metric(declared: bool) -> None:
     band = found["bands"][0]
     assert (band["parts"]["queued"] == band["ns"]) is declared
     if declared:
-        running, runnable, asleep = band["crew"]
+        running, runnable, asleep = band["threads"]
         assert running > 0.9 * (running + runnable + asleep)
         first, last = (found["tenths"][i][1] / found["tenths"][i][0] for i in (0, 9))
         assert last > 5 * first

@@ -61,7 +61,7 @@ def test_the_same_rule_on_the_same_numbers_names_the_flags(tmp_path: Path, capsy
     assert main(["explain", str(path), "at-once", "at-exit"]) == 0
     out = " ".join(capsys.readouterr().out.split())
     said = (
-        "the same rule on the same numbers, but in at-once it sets NEED_RESCHED, in at-exit it sets NEED_RESCHED_LAZY"
+        "the same rule with the same numbers, but in at-once it sets NEED_RESCHED, in at-exit it sets NEED_RESCHED_LAZY"
     )
     assert said in out
 
@@ -71,7 +71,7 @@ def test_variants_that_never_part(scenario: str, capsys: pytest.CaptureFixture[s
     assert "do not differ in what was scheduled" in capsys.readouterr().out
     assert main(["explain", scenario, "eevdf", "same", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert (document["schema"], document["parted"]) == ("schedlab.explain/1", False)
+    assert (document["schema"], document["diverged"]) == ("schedlab.explain/2", False)
 
 
 def test_why_a_task_waits(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -87,7 +87,7 @@ def test_why_a_task_waits(scenario: str, capsys: pytest.CaptureFixture[str]) -> 
     assert "it runs at " in waits
     assert main([*ask, "late", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert (document["schema"], document["pid"], document["at_ns"]) == ("schedlab.why/1", 2, 20_500_000)
+    assert (document["schema"], document["pid"], document["at_ns"]) == ("schedlab.why/2", 2, 20_500_000)
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_a_difference_of_costs_alone_is_named(tmp_path: Path, capsys: pytest.Cap
     out = capsys.readouterr().out
     assert "no decision differs, only costs" in out, out
     assert " since its last common event " in out
-    assert " earlier decisions are alike" in out
+    assert " earlier decisions are the same" in out
 
 
 PLACED = """
@@ -193,7 +193,7 @@ variant = [
 """
 
 
-def test_a_placement_shows_every_cpu_it_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_placement_shows_every_cpu_that_it_considered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "placed.toml"
     path.write_text(PLACED)
     assert main(["explain", str(path), "--json"]) == 0
@@ -201,16 +201,16 @@ def test_a_placement_shows_every_cpu_it_asked(tmp_path: Path, capsys: pytest.Cap
     assert document["question"] == "placement"
     for side in document["sides"]:
         decision = side["decision"]
-        steps = decision["looked"]
-        assert steps[0]["function"].startswith("wake_affine")
-        last = steps[-1]
-        # The last step is the one that decided, on the CPU chosen.
+        candidates = decision["candidates"]
+        assert candidates[0]["function"].startswith("wake_affine")
+        last = candidates[-1]
+        # The last candidate is the CPU chosen.
         assert last["cpus"] == [decision["other_cpu"]]
         assert "chosen" in last["answer"] or "stays" in last["answer"]
-        assert all(step["idle"] + step["sched_idle"] <= len(step["cpus"]) for step in steps)
+        assert all(one["idle"] + one["sched_idle"] <= len(one["cpus"]) for one in candidates)
     assert main(["explain", str(path)]) == 0
     out = capsys.readouterr().out
-    assert "  asked" in out
+    assert "  function" in out
     assert " cache    idle  queued    load\n" in out
     assert "\n      answer\n" in out
     assert "wake_affine [WA_IDLE]" in out
@@ -221,7 +221,7 @@ def test_a_placement_shows_every_cpu_it_asked(tmp_path: Path, capsys: pytest.Cap
 def test_both_placements_are_those_of_the_instant_that_differs() -> None:
     """The last common event of the CPU may be later in one run than its own placement, on another CPU."""
     scenario = schedlab.load(Path(__file__).parents[2] / "scenarios/eevdf-vs-cfs.toml", seeds=[4])
-    parting = native_engine().explain(scenario, "cfs", "eevdf", 4)
-    assert parting is not None
-    assert parting["question"] == "placement"
-    assert {side["decision"]["time_ns"] for side in parting["sides"]} == {parting["time_ns"]}
+    divergence = native_engine().explain(scenario, "cfs", "eevdf", 4)
+    assert divergence is not None
+    assert divergence["question"] == "placement"
+    assert {side["decision"]["time_ns"] for side in divergence["sides"]} == {divergence["time_ns"]}

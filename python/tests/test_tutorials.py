@@ -48,7 +48,7 @@ def test_a_base_slice_alone_decides_which_task_runs() -> None:
     document = {**_document(), "variant": variants}
     found = schedlab.explain(schedlab.build(document), "default", "base-1ms", seed=1).document
     assert found["question"] == "preempt_check"
-    assert [side["decision"]["verdict"] for side in found["sides"]] == ["keep", "preempt"]
+    assert [side["decision"]["action"] for side in found["sides"]] == ["keep", "preempt"]
 
 
 def test_the_table_of_slices_is_what_a_comparison_finds() -> None:

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use schedlab_lab::explain::{
-    explain, why, DecisionView, FirstDifference, Question, TaskSelector, TaskState, VerdictKind, WhyError,
+    explain, why, ActionKind, DecisionView, FirstDifference, Question, TaskSelector, TaskState, WhyError,
 };
 use schedlab_scenario::Scenario;
 
@@ -23,7 +23,7 @@ fn difference(workload: &str, a: &str, b: &str) -> Option<FirstDifference> {
     explain([&spec("a"), &spec("b")], &AtomicBool::new(false)).unwrap()
 }
 
-/// Workload, variants, the question, and per side the verdict with its function and feature; "" if the question did not come up.
+/// Workload, variants, the question, and per side the action with its function and feature; "" if the question did not come up.
 type Case = (&'static str, &'static str, &'static str, Question, [(&'static str, &'static str, &'static str); 2]);
 
 const CASES: &[Case] = &[
@@ -79,7 +79,7 @@ fn the_rule_that_differs_is_named() {
             let workload = workload.replace("500us", interval);
             let difference = difference(&workload, a, b).unwrap_or_else(|| panic!("{a} | {b}: no difference"));
             let view = difference.sides.each_ref().map(|side| {
-                let of = |view: &DecisionView| (view.verdict.name(), view.function, view.feature.unwrap_or_default());
+                let of = |view: &DecisionView| (view.action.name(), view.function, view.feature.unwrap_or_default());
                 side.decision.as_ref().map_or(("", "", ""), of)
             });
             (difference.question, view)
@@ -107,7 +107,7 @@ fn a_decision_is_reported_only_if_it_differs_and_costs_only_if_none_does() {
         let Some(difference) = difference(workload, a, b) else { continue };
         let decisions = difference.sides.each_ref().map(|side| side.decision.as_ref());
         if let [Some(a), Some(b)] = decisions {
-            let what = |view: &DecisionView| (view.verdict, view.pid, view.group, view.other_cpu, view.asked);
+            let what = |view: &DecisionView| (view.action, view.pid, view.group, view.other_cpu, view.resched);
             assert_ne!(what(a), what(b), "{difference:#?}");
             assert_eq!(difference.same_rule, (a.rule, a.feature) == (b.rule, b.feature), "{difference:#?}");
         }
@@ -123,7 +123,7 @@ fn a_decision_is_reported_only_if_it_differs_and_costs_only_if_none_does() {
             assert!(a0 <= a1 && b1 <= b0, "{costs:#?}");
         }
         let later = |side: usize| difference.sides[side].event_ns.is_none_or(|at| at >= costs.since_ns[side]);
-        assert!(later(0) && later(1) && difference.alike > 0, "{difference:#?}");
+        assert!(later(0) && later(1) && difference.equal_decisions > 0, "{difference:#?}");
     }
     assert!(by_costs > 0);
 }
@@ -149,9 +149,9 @@ fn a_waiting_task_is_explained_by_the_running_task_and_by_what_ended_the_wait() 
         let (runs, waits) = if a.state == TaskState::Running { (a, b) } else { (b, a) };
         assert_eq!((runs.state, waits.state, waits.runner), (TaskState::Running, TaskState::Waiting, Some(runs.pid)));
         assert_eq!((runs.since_ns, runs.ended_ns), (waits.since_ns, waits.ended_ns));
-        assert_eq!(waits.picked.last().map(|view| (view.verdict, view.pid)), Some((VerdictKind::Pick, Some(runs.pid))));
+        assert_eq!(waits.picked.last().map(|view| (view.action, view.pid)), Some((ActionKind::Pick, Some(runs.pid))));
         let ended = waits.ended_by.last().unwrap();
-        assert_eq!((ended.verdict, ended.pid), (VerdictKind::Pick, Some(waits.pid)), "{waits:#?}");
+        assert_eq!((ended.action, ended.pid), (ActionKind::Pick, Some(waits.pid)), "{waits:#?}");
         assert!(waits.ended_ns.unwrap() > at && waits.since_ns.unwrap() <= at);
         waiting_pids.push(waits.pid);
     }

@@ -24,9 +24,9 @@ fn ask(body: &str, who: &str, at: u64) -> Why {
     why(&spec, &TaskSelector::Name(who.into()), at, &AtomicBool::new(false)).unwrap()
 }
 
-/// Verdict, function, the group's path and the task's name of a decision.
+/// Action, function, the group's path and the task's name of a decision.
 fn words<'a>(view: &'a DecisionView, groups: &'a schedlab_lab::explain::GroupNames) -> (&'a str, &'a str, &'a str) {
-    (view.verdict.name(), view.function, view.group.map_or("", |group| groups[&group].as_str()))
+    (view.action.name(), view.function, view.group.map_or("", |group| groups[&group].as_str()))
 }
 
 const GROUPS: &str = "cgroup = [{ name = \"a\" }, { name = \"b\" }, { name = \"b/c\" }]\n\
@@ -62,7 +62,7 @@ fn a_pick_is_reported_level_by_level() {
     let view: Vec<_> = waits.picked.iter().map(|view| (words(view, &waits.groups).2, view.pid)).collect();
     assert_eq!(view, [("/b", None), ("/b/c", None), ("", Some(2))], "{waits:#?}");
     let ended: Vec<_> =
-        waits.ended_by.iter().map(|view| (view.verdict.name(), words(view, &waits.groups).2, view.pid)).collect();
+        waits.ended_by.iter().map(|view| (view.action.name(), words(view, &waits.groups).2, view.pid)).collect();
     assert_eq!(ended, [("expire", "/b", Some(2)), ("pick", "/a", None), ("pick", "", Some(1))], "{waits:#?}");
 }
 
@@ -89,7 +89,7 @@ fn a_throttled_task_reports_its_group_and_the_refill() {
 
 #[test]
 fn a_quota_that_makes_the_difference_is_named() {
-    for (kernel, verdict, function) in [
+    for (kernel, action, function) in [
         ("6.1", "expire", "__account_cfs_rq_runtime"),
         ("6.12.107", "expire", "__account_cfs_rq_runtime"),
         ("6.18.2", "expire", "__account_cfs_rq_runtime"),
@@ -103,7 +103,7 @@ fn a_quota_that_makes_the_difference_is_named() {
              {{ name = \"b\", {kernel}, cgroups.top = {{ quota = \"20ms\", period = \"100ms\" }} }}]\n"
         ));
         let view = difference.sides[1].decision.as_ref().unwrap_or_else(|| panic!("{kernel}: {difference:#?}"));
-        assert_eq!(words(view, &difference.groups), (verdict, function, "/top"), "{kernel}: {difference:#?}");
+        assert_eq!(words(view, &difference.groups), (action, function, "/top"), "{kernel}: {difference:#?}");
     }
 }
 
@@ -121,7 +121,7 @@ fn a_real_time_task_that_runs_instead_is_reported() {
         assert_eq!(picked, [("rt", "_pick_next_task_rt", ("priority", 10))], "{kernel}");
         assert_eq!((why.queue.real_time.len(), why.queue.real_time[0].running), (1, true));
         assert!(
-            why.kept.iter().all(|view| (view.verdict.name(), view.function) == ("stay", "task_tick_rt")),
+            why.kept.iter().all(|view| (view.action.name(), view.function) == ("stay", "task_tick_rt")),
             "{kernel}"
         );
     }
@@ -146,7 +146,7 @@ fn a_deadline_task_that_runs_or_is_throttled_is_reported() {
         let throttled = ask(&body, "dl", 35_000_000);
         assert_eq!((throttled.state, throttled.runner), (TaskState::Throttled, Some(1)), "{kernel}: {throttled:#?}");
         let throttle =
-            throttled.throttle.as_ref().map(|view| (view.class, view.verdict.name(), view.function, view.rule));
+            throttled.throttle.as_ref().map(|view| (view.class, view.action.name(), view.function, view.rule));
         let reason = ("dl", "throttle", "update_curr_dl", "its runtime is used up");
         assert_eq!(throttle, Some(reason), "{kernel}: {throttled:#?}");
         assert!(throttled.ended_by.iter().any(|view| view.function == "dl_task_timer"), "{kernel}: {throttled:#?}");
@@ -173,7 +173,7 @@ fn the_throttle_of_the_real_time_class_is_reported() {
         let why = ask("rt", 970_000_000);
         assert_eq!((why.state, why.runner), (TaskState::Waiting, Some(1)), "{kernel}: {why:#?}");
         let throttle = why.throttle.as_ref().unwrap_or_else(|| panic!("{kernel}: {why:#?}"));
-        assert_eq!((throttle.class, throttle.verdict.name(), throttle.function), ("rt", "throttle", function));
+        assert_eq!((throttle.class, throttle.action.name(), throttle.function), ("rt", "throttle", function));
         let fair = ask("fair", 900_000_000);
         assert!(fair.ended_by.iter().any(|view| view.function == function), "{kernel}: {fair:#?}");
     }

@@ -8,7 +8,7 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 
 /// The kind of decision, and its outcome.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub enum Action {
     /// This task runs next.
     Pick(TaskId),
     /// A task of this group runs next; the decision that follows names it.
@@ -126,13 +126,13 @@ pub struct Decision {
     /// The group whose entity stood for the task there, if the task's own queue is further down.
     pub by: Option<GroupId>,
     /// What.
-    pub verdict: Verdict,
+    pub action: Action,
     /// In which call.
     pub during: During,
     /// By which function.
     pub decided_by: Function,
     /// The request to reschedule the CPU that follows from it.
-    pub asked: Resched,
+    pub resched: Resched,
     /// Which rule of the class decided, in words.
     pub rule: &'static str,
     /// The feature that made the difference, if one did.
@@ -147,14 +147,14 @@ impl Decision {
     pub(crate) fn outside(
         now: Nanos,
         cpu: CpuId,
-        verdict: Verdict,
+        action: Action,
         rule: &'static str,
         feature: Option<Feature>,
         compared: [(&'static str, i64); 2],
     ) -> Self {
         let (class, queue, by) = (Class::Fair, GroupId::ROOT, None);
-        let (during, decided_by, asked) = (During::Other, Function::Usual, Resched::No);
-        Decision { now, cpu, class, queue, by, verdict, during, decided_by, asked, rule, feature, compared }
+        let (during, decided_by, resched) = (During::Other, Function::Usual, Resched::No);
+        Decision { now, cpu, class, queue, by, action, during, decided_by, resched, rule, feature, compared }
     }
 
     /// The numbers compared that there are.
@@ -194,49 +194,49 @@ impl Decision {
     fn usual_fair_function(&self, version: &Version) -> &'static str {
         let (rules, names) = (&version.rules, version.names);
         let cfs = rules.algorithm == Algorithm::Cfs;
-        match self.verdict {
-            Verdict::Pick(_) | Verdict::PickGroup(_) if cfs => "pick_next_entity",
-            Verdict::Pick(_) | Verdict::PickGroup(_) => "pick_eevdf",
-            Verdict::Preempt(_) | Verdict::Keep(_) => names.preempt_fair,
-            Verdict::Expire(_) if self.during == During::Hrtick => "task_tick_fair",
-            Verdict::Expire(_) | Verdict::Stay(_) if cfs || !rules.expiry_reschedules => "check_preempt_tick",
-            Verdict::Expire(_) | Verdict::Stay(_) => "update_curr",
-            Verdict::Delay(_) | Verdict::DelayGroup(_) => "dequeue_entity",
-            Verdict::Throttle(_) => "throttle_cfs_rq",
-            Verdict::Unthrottle(_) => "unthrottle_cfs_rq",
-            Verdict::Leave(_) => "throttle_cfs_rq_work",
-            Verdict::Place(..) => "select_idle_sibling",
-            Verdict::Search(_) => "select_idle_cpu",
-            Verdict::Pull(..) => names.balance,
-            Verdict::Skip(..) => "can_migrate_task",
-            Verdict::NoNewidle => names.newidle(),
+        match self.action {
+            Action::Pick(_) | Action::PickGroup(_) if cfs => "pick_next_entity",
+            Action::Pick(_) | Action::PickGroup(_) => "pick_eevdf",
+            Action::Preempt(_) | Action::Keep(_) => names.preempt_fair,
+            Action::Expire(_) if self.during == During::Hrtick => "task_tick_fair",
+            Action::Expire(_) | Action::Stay(_) if cfs || !rules.expiry_reschedules => "check_preempt_tick",
+            Action::Expire(_) | Action::Stay(_) => "update_curr",
+            Action::Delay(_) | Action::DelayGroup(_) => "dequeue_entity",
+            Action::Throttle(_) => "throttle_cfs_rq",
+            Action::Unthrottle(_) => "unthrottle_cfs_rq",
+            Action::Leave(_) => "throttle_cfs_rq_work",
+            Action::Place(..) => "select_idle_sibling",
+            Action::Search(_) => "select_idle_cpu",
+            Action::Pull(..) => names.balance,
+            Action::Skip(..) => "can_migrate_task",
+            Action::NoNewidle => names.newidle(),
         }
     }
 
     fn rt_function(&self, version: &Version) -> &'static str {
         let server = version.rules.rt_limit == RtLimit::FairServer;
-        match self.verdict {
-            Verdict::Preempt(_) | Verdict::Keep(_) => version.names.preempt_rt,
-            Verdict::Throttle(_) if server => "dl_server_timer",
-            Verdict::Unthrottle(_) if server => "update_curr_dl_se",
-            Verdict::Throttle(_) => "sched_rt_runtime_exceeded",
-            Verdict::Unthrottle(_) => "do_sched_rt_period_timer",
-            Verdict::Expire(_) | Verdict::Stay(_) => "task_tick_rt",
-            Verdict::Place(..) | Verdict::Search(_) => "select_task_rq_rt",
-            Verdict::Pull(..) if self.decided_by == Function::PushRtTask => "push_rt_task",
-            Verdict::Pull(..) => "pull_rt_task",
+        match self.action {
+            Action::Preempt(_) | Action::Keep(_) => version.names.preempt_rt,
+            Action::Throttle(_) if server => "dl_server_timer",
+            Action::Unthrottle(_) if server => "update_curr_dl_se",
+            Action::Throttle(_) => "sched_rt_runtime_exceeded",
+            Action::Unthrottle(_) => "do_sched_rt_period_timer",
+            Action::Expire(_) | Action::Stay(_) => "task_tick_rt",
+            Action::Place(..) | Action::Search(_) => "select_task_rq_rt",
+            Action::Pull(..) if self.decided_by == Function::PushRtTask => "push_rt_task",
+            Action::Pull(..) => "pull_rt_task",
             _ => "_pick_next_task_rt",
         }
     }
 
     fn dl_function(&self, version: &Version) -> &'static str {
-        match self.verdict {
-            Verdict::Preempt(_) | Verdict::Keep(_) => version.names.preempt_dl,
-            Verdict::Throttle(_) | Verdict::Stay(_) => "update_curr_dl",
-            Verdict::Unthrottle(_) => "dl_task_timer",
-            Verdict::Place(..) => "select_task_rq_dl",
-            Verdict::Pull(..) if self.decided_by == Function::PushDlTask => "push_dl_task",
-            Verdict::Pull(..) => "pull_dl_task",
+        match self.action {
+            Action::Preempt(_) | Action::Keep(_) => version.names.preempt_dl,
+            Action::Throttle(_) | Action::Stay(_) => "update_curr_dl",
+            Action::Unthrottle(_) => "dl_task_timer",
+            Action::Place(..) => "select_task_rq_dl",
+            Action::Pull(..) if self.decided_by == Function::PushDlTask => "push_dl_task",
+            Action::Pull(..) => "pull_dl_task",
             _ => "pick_next_dl_entity",
         }
     }
@@ -244,28 +244,28 @@ impl Decision {
     /// The task it is about; a decision about a group or a class has none.
     #[must_use]
     pub fn task(&self) -> Option<TaskId> {
-        match self.verdict {
-            Verdict::Pick(task) | Verdict::Preempt(task) | Verdict::Keep(task) | Verdict::Expire(task) => Some(task),
-            Verdict::Stay(task) | Verdict::Delay(task) | Verdict::Search(task) | Verdict::Leave(task) => Some(task),
-            Verdict::Place(task, _) | Verdict::Pull(task, _) | Verdict::Skip(task, _) => Some(task),
-            Verdict::Throttle(Pool::Deadline(task)) | Verdict::Unthrottle(Pool::Deadline(task)) => Some(task),
-            Verdict::PickGroup(_) | Verdict::DelayGroup(_) | Verdict::Throttle(_) | Verdict::Unthrottle(_) => None,
-            Verdict::NoNewidle => None,
+        match self.action {
+            Action::Pick(task) | Action::Preempt(task) | Action::Keep(task) | Action::Expire(task) => Some(task),
+            Action::Stay(task) | Action::Delay(task) | Action::Search(task) | Action::Leave(task) => Some(task),
+            Action::Place(task, _) | Action::Pull(task, _) | Action::Skip(task, _) => Some(task),
+            Action::Throttle(Pool::Deadline(task)) | Action::Unthrottle(Pool::Deadline(task)) => Some(task),
+            Action::PickGroup(_) | Action::DelayGroup(_) | Action::Throttle(_) | Action::Unthrottle(_) => None,
+            Action::NoNewidle => None,
         }
     }
 
     /// Whether it is why the balancer moves nothing, which no event shows.
     #[must_use]
     pub fn is_refused_move(&self) -> bool {
-        matches!(self.verdict, Verdict::Skip(..) | Verdict::NoNewidle)
+        matches!(self.action, Action::Skip(..) | Action::NoNewidle)
     }
 
     /// The group it is about, or whose entity stood for the task.
     #[must_use]
     pub fn group(&self) -> Option<GroupId> {
-        match self.verdict {
-            Verdict::PickGroup(group) | Verdict::DelayGroup(group) => Some(group),
-            Verdict::Throttle(Pool::Group(group)) | Verdict::Unthrottle(Pool::Group(group)) => Some(group),
+        match self.action {
+            Action::PickGroup(group) | Action::DelayGroup(group) => Some(group),
+            Action::Throttle(Pool::Group(group)) | Action::Unthrottle(Pool::Group(group)) => Some(group),
             _ => self.by,
         }
     }

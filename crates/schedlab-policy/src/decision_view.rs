@@ -3,14 +3,14 @@
 use schedlab_model::{Nanos, Pid};
 use serde::Serialize;
 
-use crate::decision::{Class, Decision, During, Verdict};
+use crate::decision::{Action, Class, Decision, During};
 use crate::queue_view::QueueView;
-use crate::{Looked, Resched, Version};
+use crate::{CandidateView, Resched, Version};
 
 /// What was decided, without the task, group or CPU that it is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum VerdictKind {
+pub enum ActionKind {
     /// A task, or a task of a group, runs next.
     Pick,
     /// A task that was woken preempts.
@@ -41,25 +41,25 @@ pub enum VerdictKind {
     NoNewidle,
 }
 
-impl VerdictKind {
+impl ActionKind {
     /// The name in output.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            VerdictKind::Pick => "pick",
-            VerdictKind::Preempt => "preempt",
-            VerdictKind::Keep => "keep",
-            VerdictKind::Expire => "expire",
-            VerdictKind::Stay => "stay",
-            VerdictKind::Delay => "delay",
-            VerdictKind::Throttle => "throttle",
-            VerdictKind::Unthrottle => "unthrottle",
-            VerdictKind::Leave => "leave",
-            VerdictKind::Place => "place",
-            VerdictKind::Search => "search",
-            VerdictKind::Pull => "pull",
-            VerdictKind::Skip => "skip",
-            VerdictKind::NoNewidle => "no_newidle",
+            ActionKind::Pick => "pick",
+            ActionKind::Preempt => "preempt",
+            ActionKind::Keep => "keep",
+            ActionKind::Expire => "expire",
+            ActionKind::Stay => "stay",
+            ActionKind::Delay => "delay",
+            ActionKind::Throttle => "throttle",
+            ActionKind::Unthrottle => "unthrottle",
+            ActionKind::Leave => "leave",
+            ActionKind::Place => "place",
+            ActionKind::Search => "search",
+            ActionKind::Pull => "pull",
+            ActionKind::Skip => "skip",
+            ActionKind::NoNewidle => "no_newidle",
         }
     }
 }
@@ -92,7 +92,7 @@ pub struct DecisionView {
     /// On which CPU's queue.
     pub cpu: u32,
     /// What.
-    pub verdict: VerdictKind,
+    pub action: ActionKind,
     /// About which task; none: about a group or a class.
     pub pid: Option<Pid>,
     /// About which group, or whose entity stood for the task.
@@ -104,7 +104,7 @@ pub struct DecisionView {
     /// In which call: `tick`, `wakeup`, `hrtick`, `other`.
     pub during: &'static str,
     /// The request to reschedule that it made: `full`, `lazy` or none.
-    pub asked: Option<&'static str>,
+    pub resched: Option<&'static str>,
     /// The kernel's function.
     pub function: &'static str,
     /// The rule.
@@ -118,33 +118,33 @@ pub struct DecisionView {
     pub queue: Option<QueueView>,
     /// Of a placement: the CPUs that it tested, in order, up to the one that it selected.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub looked: Vec<Looked>,
+    pub candidates: Vec<CandidateView>,
 }
 
 impl DecisionView {
     /// `pid` names the task it is about, if it is about one.
     #[must_use]
     pub fn of(decision: &Decision, pid: Option<Pid>, queue: Option<QueueView>, version: &Version) -> DecisionView {
-        let (verdict, other) = match decision.verdict {
-            Verdict::Pick(_) | Verdict::PickGroup(_) => (VerdictKind::Pick, None),
-            Verdict::Preempt(_) => (VerdictKind::Preempt, None),
-            Verdict::Keep(_) => (VerdictKind::Keep, None),
-            Verdict::Expire(_) => (VerdictKind::Expire, None),
-            Verdict::Stay(_) => (VerdictKind::Stay, None),
-            Verdict::Delay(_) | Verdict::DelayGroup(_) => (VerdictKind::Delay, None),
-            Verdict::Throttle(_) => (VerdictKind::Throttle, None),
-            Verdict::Unthrottle(_) => (VerdictKind::Unthrottle, None),
-            Verdict::Leave(_) => (VerdictKind::Leave, None),
-            Verdict::Search(_) => (VerdictKind::Search, None),
-            Verdict::Place(_, cpu) => (VerdictKind::Place, Some(cpu.0)),
-            Verdict::Pull(_, cpu) => (VerdictKind::Pull, Some(cpu.0)),
-            Verdict::Skip(_, cpu) => (VerdictKind::Skip, Some(cpu.0)),
-            Verdict::NoNewidle => (VerdictKind::NoNewidle, None),
+        let (action, other) = match decision.action {
+            Action::Pick(_) | Action::PickGroup(_) => (ActionKind::Pick, None),
+            Action::Preempt(_) => (ActionKind::Preempt, None),
+            Action::Keep(_) => (ActionKind::Keep, None),
+            Action::Expire(_) => (ActionKind::Expire, None),
+            Action::Stay(_) => (ActionKind::Stay, None),
+            Action::Delay(_) | Action::DelayGroup(_) => (ActionKind::Delay, None),
+            Action::Throttle(_) => (ActionKind::Throttle, None),
+            Action::Unthrottle(_) => (ActionKind::Unthrottle, None),
+            Action::Leave(_) => (ActionKind::Leave, None),
+            Action::Search(_) => (ActionKind::Search, None),
+            Action::Place(_, cpu) => (ActionKind::Place, Some(cpu.0)),
+            Action::Pull(_, cpu) => (ActionKind::Pull, Some(cpu.0)),
+            Action::Skip(_, cpu) => (ActionKind::Skip, Some(cpu.0)),
+            Action::NoNewidle => (ActionKind::NoNewidle, None),
         };
         DecisionView {
             time_ns: decision.now,
             cpu: decision.cpu.0,
-            verdict,
+            action,
             pid,
             group: decision.group().map(|group| group.0),
             class: match decision.class {
@@ -160,7 +160,7 @@ impl DecisionView {
                 During::Hrtick => "hrtick",
                 During::Other => "other",
             },
-            asked: match decision.asked {
+            resched: match decision.resched {
                 Resched::No => None,
                 Resched::Lazy => Some("lazy"),
                 Resched::Full => Some("full"),
@@ -170,7 +170,7 @@ impl DecisionView {
             feature: decision.feature.map(|feature| feature.info().name),
             compared: decision.numbers(),
             queue,
-            looked: Vec::new(),
+            candidates: Vec::new(),
         }
     }
 }

@@ -6,7 +6,7 @@
 //! use std::sync::Arc;
 //!
 //! use schedlab_model::{CpuId, Topology, MSEC};
-//! use schedlab_policy::procedure::{schedule, wake_up_new_task, Recorder, Schedule};
+//! use schedlab_policy::procedure::{__schedule, wake_up_new_task, Recorder, Schedule};
 //! use schedlab_policy::{KernelConfig, Sched, TaskAttr, Version};
 //!
 //! // The scheduler of 6.12.0 with HZ=250 on one CPU.
@@ -21,7 +21,7 @@
 //! for task in tasks {
 //!     wake_up_new_task(&mut driver, task, cpu);
 //! }
-//! schedule(&mut driver, cpu, Schedule::default());
+//! __schedule(&mut driver, cpu, Schedule::default());
 //! assert!(!driver.effects.is_empty(), "tracepoints, preemption checks and a context switch");
 //! assert_eq!(sched.curr(cpu), Some(tasks[0]));
 //! assert_eq!(sched.nr_running(cpu), 2);
@@ -30,6 +30,7 @@
 
 mod asym;
 mod balance;
+mod candidate;
 pub mod class;
 mod config;
 mod config_error;
@@ -44,7 +45,6 @@ mod group_id;
 mod hrtick;
 mod jiffies;
 mod knobs;
-mod looked;
 mod mechanism;
 mod numa;
 pub mod pelt;
@@ -60,12 +60,12 @@ mod version;
 pub mod weight;
 
 pub use balance::CpuIdle;
+pub use candidate::CandidateView;
 pub use config::KernelConfig;
 pub use config_error::ConfigError;
 pub use features::{Feature, FeatureInfo, FeatureSet};
 pub use follow::Follow;
 pub use knobs::{Knob, KnobInfo, KnobUnit, Knobs};
-pub use looked::Looked;
 pub use mechanism::{Kind, Mechanism};
 pub use numa::{Access as NumaAccess, NumaMemory, NumaMove};
 pub use preempt_model::PreemptModel;

@@ -1,4 +1,4 @@
-//! The procedures of core code: [`try_to_wake_up()`], [`wake_up_new_task()`], [`sched_ttwu_pending()`], [`schedule()`].
+//! The procedures of core code: [`try_to_wake_up()`], [`wake_up_new_task()`], [`sched_ttwu_pending()`], [`__schedule()`].
 //!
 //! A procedure is the kernel's function, step by step. It passes everything that happens outside the policy to its [`Driver`] as
 //! an [`Effect`], when the kernel does it: the driver carries it out and charges its cost. The order of the kernel's steps is code
@@ -8,7 +8,7 @@
 //! ```
 //! use std::sync::Arc;
 //! use schedlab_model::{CpuId, Topology};
-//! use schedlab_policy::procedure::{schedule, wake_up_new_task, Effect, Recorder, Schedule};
+//! use schedlab_policy::procedure::{__schedule, wake_up_new_task, Effect, Recorder, Schedule};
 //! use schedlab_policy::{KernelConfig, Sched, TaskAttr, Version};
 //!
 //! let machine = Arc::new(Topology::regular(1, 1, 2, 1, true).unwrap());
@@ -16,7 +16,7 @@
 //! let task = sched.add_task(&TaskAttr::default());
 //! wake_up_new_task(&mut Recorder::new(&mut sched, 1_000_000), task, CpuId(0));
 //! let mut recorder = Recorder::new(&mut sched, 1_000_000);
-//! schedule(&mut recorder, CpuId(0), Schedule::default());
+//! __schedule(&mut recorder, CpuId(0), Schedule::default());
 //! assert_eq!(recorder.effects, [Effect::Switch { prev: None, next: Some(task) }]);
 //! ```
 
@@ -34,7 +34,7 @@ mod wakeup;
 pub use effect::{Effect, Timer};
 pub use recorder::Recorder;
 pub use sched_ttwu_pending::sched_ttwu_pending;
-pub use schedule::{schedule, schedule_after_newidle, try_to_block_task};
+pub use schedule::{__schedule, schedule_after_newidle, try_to_block_task};
 pub use schedule_entry::{Leaving, Schedule};
 pub use scheduler::Scheduler;
 pub use try_to_wake_up::{try_to_wake_up, ttwu_queue, wake_off_cpu};

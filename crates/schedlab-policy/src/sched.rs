@@ -294,9 +294,9 @@ impl<L: ClassList> Sched<L> {
         &self.core.topology
     }
 
-    /// Starts recording decisions; `views`: with the queues, `looks`: with the CPUs that placements examined.
-    pub fn record(&mut self, views: bool, looks: bool) {
-        self.core.log.switch_on(views, looks);
+    /// Starts recording decisions; `views`: with the queues, `candidates`: with the CPUs that placements examined.
+    pub fn record(&mut self, views: bool, candidates: bool) {
+        self.core.log.switch_on(views, candidates);
         self.every_class().set_log(true, views);
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use schedlab_model::{CpuId, CpuMask, Nanos, TaskId, Topology, MSEC};
-use schedlab_policy::procedure::{schedule, wake_up_new_task, Recorder, Schedule};
+use schedlab_policy::procedure::{__schedule, wake_up_new_task, Recorder, Schedule};
 use schedlab_policy::{KernelConfig, NumaAccess, NumaMemory, Sched, TaskAttr, Version};
 
 const CPUS: u32 = 8;
@@ -45,7 +45,7 @@ impl Lab {
 
     fn reschedule(&mut self, cpu: CpuId, migrate: Option<(TaskId, CpuId)>) {
         let found = Schedule { migrate, ..Schedule::default() };
-        schedule(&mut Recorder::new(&mut self.sched, self.now), cpu, found);
+        __schedule(&mut Recorder::new(&mut self.sched, self.now), cpu, found);
     }
 
     /// A tick of every CPU.

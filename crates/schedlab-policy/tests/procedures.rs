@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use schedlab_model::{CpuId, CpuMask, Nanos, TaskId, Topology, MSEC};
 use schedlab_policy::procedure::{
-    sched_ttwu_pending, schedule, try_to_wake_up, wake_off_cpu, wake_up_new_task, Driver, Effect, Leaving, Schedule,
+    __schedule, sched_ttwu_pending, try_to_wake_up, wake_off_cpu, wake_up_new_task, Driver, Effect, Leaving, Schedule,
     Timer, Wakeup,
 };
 use schedlab_policy::rt::RtPolicy;
@@ -38,12 +38,12 @@ impl Lab {
     }
 
     fn schedule(&mut self, cpu: u32) -> Vec<String> {
-        self.effects(|driver| schedule(driver, CpuId(cpu), Schedule::default()))
+        self.effects(|driver| __schedule(driver, CpuId(cpu), Schedule::default()))
     }
 
     fn leave(&mut self, cpu: u32, leaving: Leaving) -> Vec<String> {
         let found = Schedule { leaving: Some(leaving), ..Schedule::default() };
-        self.effects(|driver| schedule(driver, CpuId(cpu), found))
+        self.effects(|driver| __schedule(driver, CpuId(cpu), found))
     }
 
     fn wake(&mut self, task: TaskId, waker: u32) -> Vec<String> {
@@ -290,7 +290,7 @@ fn the_stopper_migrates_before_the_pick() {
     let task = lab.running(0);
     let dest = lab.sched.set_affinity(task, CpuMask::from_list("1"), lab.now).unwrap();
     let found = Schedule { migrate: Some((task, dest)), ..Schedule::default() };
-    let effects = lab.effects(|driver| schedule(driver, CpuId(0), found));
+    let effects = lab.effects(|driver| __schedule(driver, CpuId(0), found));
     let expected = ["migrate 0 0->1", "resched 1 Full", "balance moves 0", "balance moves 0", "switch 0->idle"];
     assert_eq!(effects, expected);
 }

@@ -62,8 +62,8 @@ pub struct Why {
     /// The number of these decisions.
     pub kept_total: u64,
     /// Always empty: the records show need-resched, and none shows the next tick.
-    pub asked: Option<&'static str>,
-    /// See `asked`.
+    pub resched: Option<&'static str>,
+    /// See `resched`.
     pub next_tick_ns: Option<Nanos>,
     /// The queue.
     pub queue: QueueView,

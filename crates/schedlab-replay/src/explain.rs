@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 
 use schedlab_model::{CpuId, Nanos, Pid};
-use schedlab_policy::decision::{Decision, Verdict};
-use schedlab_policy::decision_view::{DecisionView, TaskState, VerdictKind};
+use schedlab_policy::decision::{Action, Decision};
+use schedlab_policy::decision_view::{ActionKind, DecisionView, TaskState};
 use schedlab_policy::fair::{EntityState, QueueView};
 
 use crate::answer::{Answer, Question, Why};
@@ -93,7 +93,7 @@ impl Asking {
             picked: turn.picked,
             kept: turn.kept,
             kept_total: turn.kept_total,
-            asked: None,
+            resched: None,
             next_tick_ns: None,
             queue,
             ended_ns: None,
@@ -123,7 +123,7 @@ impl Asking {
     }
 
     fn keep(&mut self, made: DecisionView) {
-        if !matches!(made.verdict, VerdictKind::Keep | VerdictKind::Stay | VerdictKind::Pick) {
+        if !matches!(made.action, ActionKind::Keep | ActionKind::Stay | ActionKind::Pick) {
             return;
         }
         let Some(turn) = self.turns.get_mut(&CpuId(made.cpu)) else { return };
@@ -172,7 +172,7 @@ impl Asking {
 
 /// The levels of the last pick, that of the task last.
 fn last_pick(mut made: Vec<DecisionView>) -> Vec<DecisionView> {
-    made.retain(|made| made.verdict == VerdictKind::Pick);
+    made.retain(|made| made.action == ActionKind::Pick);
     let before = made.iter().rev().skip(1).position(|made| made.pid.is_some());
     let from = before.map_or(0, |back| made.len() - 1 - back);
     made.split_off(from)
@@ -203,7 +203,7 @@ impl Model {
         let decisions = self.sched.decisions().iter();
         let version = self.fair().config.version;
         let pid = |decision: &Decision| decision.task().map(|task| self.pid(task));
-        let moves = |d: &Decision| matches!(d.verdict, Verdict::Place(..) | Verdict::Pull(..)) || d.is_refused_move();
+        let moves = |d: &Decision| matches!(d.action, Action::Place(..) | Action::Pull(..)) || d.is_refused_move();
         let fair = decisions.filter(|decision| !moves(decision));
         fair.map(|decision| DecisionView { time_ns: time, ..DecisionView::of(decision, pid(decision), None, version) })
             .collect()

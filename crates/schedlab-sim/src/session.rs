@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use schedlab_model::{CpuId, KernelId, Nanos, Pid, TaskId};
 use schedlab_policy::decision::Decision;
 use schedlab_policy::fair::QueueView;
-use schedlab_policy::{Looked, Sched};
+use schedlab_policy::{CandidateView, Sched};
 use schedlab_spec::RunSpec;
 use schedlab_trace::Sink;
 
@@ -75,7 +75,7 @@ pub struct Decided {
     /// The CPU's queue as it stood, if asked for.
     pub queue: Option<QueueView>,
     /// Of a placement: what it looked at, if asked for.
-    pub looked: Vec<Looked>,
+    pub candidates: Vec<CandidateView>,
 }
 
 impl<'a, S: Sink> Session<'a, S> {
@@ -161,7 +161,7 @@ impl<'a, S: Sink> Session<'a, S> {
                 view.rename(pid);
                 view
             });
-            Decided { decision: recorded.decision, queue, looked: recorded.looked }
+            Decided { decision: recorded.decision, queue, candidates: recorded.candidates }
         })
     }
 

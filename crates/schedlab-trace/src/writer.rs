@@ -23,12 +23,12 @@ pub trait RecordWriter {
 /// Writes events and records in a format.
 pub struct Writer<F> {
     format: F,
-    teller: Teller,
+    completer: Completer,
 }
 
 /// Adds what a simulated event leaves out.
 #[derive(Default)]
-struct Teller {
+struct Completer {
     names: Names,
     /// What runs on each CPU, and its idle task's name.
     cpus: Vec<(Pid, String)>,
@@ -38,13 +38,13 @@ struct Teller {
 
 impl<F: RecordWriter> Writer<F> {
     pub fn new(format: F) -> Writer<F> {
-        Writer { format, teller: Teller::default() }
+        Writer { format, completer: Completer::default() }
     }
 }
 
 impl<F: RecordWriter> Writer<F> {
     fn rename(&mut self, pid: Pid, name: &str) {
-        if self.teller.names.set(pid, name) {
+        if self.completer.names.set(pid, name) {
             self.format.named(pid, name);
         }
     }
@@ -52,10 +52,10 @@ impl<F: RecordWriter> Writer<F> {
 
 impl<F: RecordWriter> Sink for Writer<F> {
     fn event(&mut self, event: &Event) {
-        let record = self.teller.record(event);
+        let record = self.completer.record(event);
         self.format.write(&record);
         if let Kind::Switch { next, .. } = event.kind {
-            self.teller.cpus[event.cpu.index()].0 = next;
+            self.completer.cpus[event.cpu.index()].0 = next;
         }
     }
 
@@ -68,7 +68,7 @@ impl<F: RecordWriter> Sink for Writer<F> {
     }
 
     fn flags(&mut self, flags: Flags) {
-        self.teller.flags = flags;
+        self.completer.flags = flags;
     }
 
     fn trace_only(&mut self, event: &Event) {
@@ -76,7 +76,7 @@ impl<F: RecordWriter> Sink for Writer<F> {
     }
 
     fn note(&mut self, time: Nanos, cpu: CpuId, name: &str, fields: &str) {
-        let record = self.teller.note(time, cpu, name, fields);
+        let record = self.completer.note(time, cpu, name, fields);
         self.format.write(&record);
     }
 }
@@ -91,11 +91,11 @@ impl<F: RecordWriter + Send> TraceWriter for Writer<F> {
     }
 
     fn finish(self: Box<Self>) -> Result<(), TraceError> {
-        self.format.finish(&self.teller.names)
+        self.format.finish(&self.completer.names)
     }
 }
 
-impl Teller {
+impl Completer {
     /// The record of a simulated event.
     fn record(&mut self, event: &Event) -> Record<'_> {
         let cpu = event.cpu.index();

@@ -7,7 +7,7 @@ from pathlib import Path
 from schedlab import api
 from schedlab.cli.console import Console, write_file
 from schedlab.cli.interrupt import interruptible
-from schedlab.cli.parser import Options
+from schedlab.cli.options import Options
 from schedlab.cli.scenario import loaded
 from schedlab.engine import Engine, native_engine
 from schedlab.errors import InputError
@@ -17,7 +17,7 @@ from schedlab.scenario import Scenario
 def execute(options: Options, console: Console, engine: Engine | None) -> int:
     """Exit code 0, whether the variants differ or not."""
     from schedlab.render.document import dump
-    from schedlab.render.explanation import parting_document, parting_text, why_document, why_text
+    from schedlab.render.explanation import divergence_document, divergence_text, why_document, why_text
 
     engine = engine or native_engine()
     scenario = loaded(options, engine)
@@ -28,10 +28,10 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
         text, document = why_text(scenario, variant, seed, answer), why_document(scenario, variant, seed, answer)
     else:
         a, b = pair(scenario, options)
-        parting = interruptible(engine, lambda cancel: engine.explain(scenario, a, b, seed, cancel=cancel))
+        divergence = interruptible(engine, lambda cancel: engine.explain(scenario, a, b, seed, cancel=cancel))
         text, document = (
-            parting_text(scenario, (a, b), seed, parting),
-            parting_document(scenario, (a, b), seed, parting),
+            divergence_text(scenario, (a, b), seed, divergence),
+            divergence_document(scenario, (a, b), seed, divergence),
         )
     if options.json == "-":
         console.result(dump(document))

@@ -9,7 +9,7 @@ from pathlib import Path
 from schedlab import api
 from schedlab.cli.console import Console
 from schedlab.cli.interrupt import interruptible
-from schedlab.cli.parser import Options
+from schedlab.cli.options import Options
 from schedlab.closer import Repeat, loaded, timeline_of, typical_seed
 from schedlab.engine import Cancel, Engine, native_engine
 from schedlab.errors import ArmError, InputError, reason
@@ -25,10 +25,10 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     from schedlab.serving import PageServer
 
     chosen = engine or native_engine()
-    title, found, parted = interruptible(chosen, lambda cancel: _timelines(options, chosen, cancel))
+    title, found, differs_ns = interruptible(chosen, lambda cancel: _timelines(options, chosen, cancel))
     if not any(one.slices for one in found.values()):
         raise InputError("it contains no task switch, so there is nothing to show", file=str(options.sources[0]))
-    page = view_page(title, found, parted)
+    page = view_page(title, found, differs_ns)
     try:
         server = PageServer(page, options.port)
     except OSError as e:
@@ -85,8 +85,8 @@ def _of_result(
         raise InputError(f"seed {chosen} did not run with {names}", file=str(folder), hint=hint)
     repeat = Repeat(engine, loaded(engine, comparison.scenario), chosen, cancel)
     found = {c.name: timeline_of(repeat, c.name, c.runs[chosen].digest) for c in columns}
-    parting = engine.explain(repeat.scenario, a, b, chosen, cancel=cancel) if b else None
-    return f"{comparison.scenario.name}, seed {chosen}", found, int(parting["time_ns"]) if parting else None
+    divergence = engine.explain(repeat.scenario, a, b, chosen, cancel=cancel) if b else None
+    return f"{comparison.scenario.name}, seed {chosen}", found, int(divergence["time_ns"]) if divergence else None
 
 
 def _names(sources: Sequence[Path]) -> list[str]:

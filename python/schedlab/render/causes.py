@@ -18,7 +18,7 @@ LABELS = {
     "stolen": "its vCPU waited for a CPU of the host (stolen time)",
     "ran": "running",
     "slept": "asleep",
-    "unknown": "longer ago than is remembered",
+    "unknown": "older than the recorded history",
 }
 WORDS = {
     "queued": "queueing, before a thread took the request",
@@ -27,7 +27,7 @@ WORDS = {
     "stolen": "stolen time, in which its vCPU waited for a CPU of the host",
     "ran": "running: these samples need more CPU time",
     "slept": "sleep",
-    "unknown": "longer ago than is remembered",
+    "unknown": "older than the recorded history",
 }
 
 
@@ -48,7 +48,7 @@ def cause(tail: Tail, metric: str) -> str:
     """In one paragraph: what slow samples have more of, how certain that is, and whether the machine was overloaded."""
     slow, middle = tail.slow, tail.middle
     if not slow.count or not middle.count:
-        return f"{tail.variant}: no sample of {metric} was taken."
+        return f"{tail.variant}: there are no samples of {metric}."
     part, of_it = dominant(slow, middle)
     more = growth(slow, middle)
     count = f"{slow.count:,} of {tail.samples:,} samples of {plural(len(tail.seeds), 'seed')}"
@@ -73,16 +73,16 @@ def _detail(part: str, slow: Band) -> str:
         return f": {names(p.thieves, p.parts['stolen'])} ran there"
     if part == "slept":
         return f", ended by {_woken(slow)}"
-    if part == "queued" and any(p.crew):
-        return f"; meanwhile the threads of {names(slow.tasks, slow.count, only=True)} were {crew(slow)}"
+    if part == "queued" and any(p.threads):
+        return f"; meanwhile the threads of {names(slow.tasks, slow.count, only=True)} were {threads(slow)}"
     return ""
 
 
-def crew(slow: Band) -> str:
+def threads(slow: Band) -> str:
     """What the threads of the program did while requests waited in their queue."""
-    total = sum(slow.parts.crew)
+    total = sum(slow.parts.threads)
     states = ("running", "runnable without a CPU", "asleep")
-    shown = zip(slow.parts.crew, states, strict=True)
+    shown = zip(slow.parts.threads, states, strict=True)
     return ", ".join(f"{share(ns, total)} {what}" for ns, what in shown if ns) or "-"
 
 
@@ -138,7 +138,7 @@ SHORT = {
     "stolen": "stolen from the vCPU",
     "ran": "running",
     "slept": "asleep",
-    "unknown": "not remembered",
+    "unknown": "older than the recorded history",
 }
 
 
@@ -208,15 +208,15 @@ def _instead(tail: Tail) -> str:
 
 def _elsewhere(tail: Tail) -> str:
     p = tail.slow.parts
-    return f"{share(p.elsewhere, p.parts['behind'])} of it; affinity is not looked at" if p.parts["behind"] else ""
+    return f"{share(p.elsewhere, p.parts['behind'])} of it; affinity is not considered" if p.parts["behind"] else ""
 
 
-def _crew(tail: Tail) -> str:
-    return crew(tail.slow) if sum(tail.slow.parts.crew) else ""
+def _threads(tail: Tail) -> str:
+    return threads(tail.slow) if sum(tail.slow.parts.threads) else ""
 
 
 def _woken(slow: Band) -> str:
-    kinds = {"interrupt": "a timer or an interrupt", "unknown": "nothing that is known"}
+    kinds = {"interrupt": "a timer or an interrupt", "unknown": "an unknown waker"}
     found = Counter({kinds.get(kind, name): ns for (kind, name), ns in slow.parts.wakers.items()})
     return names(found, slow.parts.parts["slept"])
 
@@ -244,9 +244,7 @@ def _lanes(tail: Tail) -> str:
 
 def _times(tail: Tail) -> str:
     tenth, count = tail.slow.tenths.most_common(1)[0] if tail.slow.count else (0, 0)
-    return (
-        f"at most {share(count, tail.slow.count)} in one tenth of the run, the {ORDER[tenth]}; evenly it would be 10%"
-    )
+    return f"at most {share(count, tail.slow.count)} in one tenth of the run, the {ORDER[tenth]}; an even spread is 10%"
 
 
 def _seeds(tail: Tail) -> str:
@@ -271,9 +269,9 @@ QUESTIONS = (
     ("how many", _count),
     ("while it was runnable, what ran there", _instead),
     ("meanwhile another CPU was idle", _elsewhere),
-    ("while it was queued, the threads were", _crew),
+    ("while it was queued, the threads were", _threads),
     ("what ended its sleep", _sleep),
-    ("what had the vCPU's CPU of the host", _thieves),
+    ("what ran on the vCPU's host CPU", _thieves),
     ("which tasks", _tasks),
     ("on which CPUs they ended", _lanes),
     ("when", _times),

@@ -7,7 +7,7 @@ from schedlab.comparison import Comparison
 from schedlab.render.amounts import names
 from schedlab.render.capacity import capacity
 from schedlab.render.causes import SHORT, causes
-from schedlab.render.explanation import parting_text, why_lines
+from schedlab.render.explanation import divergence_text, why_lines
 from schedlab.render.grid import fold
 from schedlab.render.markup import cells, details, escape, table
 from schedlab.render.queue import ms
@@ -55,12 +55,12 @@ def _one_seed(found: Closer) -> str:
 
 
 def _first_difference(found: Closer) -> str:
-    text = parting_text(found.scenario, found.pair, found.seed, found.parting)
+    text = divergence_text(found.scenario, found.pair, found.seed, found.divergence)
     first, *rest = text.split("\n")
-    if found.parting and int(found.parting["time_ns"]) < found.scenario.warmup_ns:
+    if found.divergence and int(found.divergence["time_ns"]) < found.scenario.warmup_ns:
         first += f" (in the warm-up of {found.scenario.warmup_ns / 1e6:g} ms, which is not measured)"
     more = "\n".join(escape(line) for line in fold("\n".join(rest)).split("\n"))
-    picture = still(found.timelines, *around(found)) if found.parting else ""
+    picture = still(found.timelines, *around(found)) if found.divergence else ""
     body = f"<pre>{more}</pre>" if rest else ""
     return f"<h2>The first difference</h2><p>{escape(first)}.</p>{body}{picture}"
 
@@ -72,7 +72,7 @@ def first_difference_picture(found: Closer) -> str:
 
 def around(found: Closer) -> tuple[int, int, int]:
     """The range of the picture of the first difference, in which nothing is missing, and the place of its mark."""
-    at = int(found.parting["time_ns"]) if found.parting else 0
+    at = int(found.divergence["time_ns"]) if found.divergence else 0
     low, high = max(0, at - PICTURE_NS // 3), at + 2 * PICTURE_NS // 3
     known = [window for window in common_windows(list(found.timelines.values())) if window[0] <= at <= window[1]]
     return (max(low, known[0][0]), min(high, known[0][1]), at) if known else (low, high, at)
@@ -124,7 +124,7 @@ def _short(lines: list[str]) -> list[str]:
 
 
 def _timelines(found: Closer) -> str:
-    marks = marks_of(found.parting, found.slowest, found.pair)
+    marks = marks_of(found.divergence, found.slowest, found.pair)
     windows = common_windows(list(found.timelines.values()))
     documents = [document(name, found.timelines[name], windows) for name in found.pair]
     text = (

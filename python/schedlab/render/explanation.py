@@ -10,8 +10,8 @@ from schedlab.render.placement import cpu_list, placement_lines
 from schedlab.render.queue import group, ms, queue_lines, task
 from schedlab.scenario import Scenario
 
-PARTING_SCHEMA = "schedlab.explain/1"
-WHY_SCHEMA = "schedlab.why/1"
+EXPLAIN_SCHEMA = "schedlab.explain/2"
+WHY_SCHEMA = "schedlab.why/2"
 
 _INDENT = " " * 6
 
@@ -56,7 +56,7 @@ _ANSWERS = {
     "place": "{task} is placed on CPU {cpu}",
     "pull": "{task} is pulled from CPU {cpu}",
     "skip": "{task} stays on CPU {cpu}",
-    "no_newidle": "the CPU does not look for tasks to pull",
+    "no_newidle": "the CPU skips newidle balancing",
     "search": "a search for an idle CPU for {task}",
     "throttle": "{task} is throttled",
     "unthrottle": "{task} is no longer throttled",
@@ -64,12 +64,12 @@ _ANSWERS = {
 }
 
 
-def parting_document(
-    scenario: Scenario, variants: tuple[str, str], seed: int, parting: Mapping[str, Any] | None
+def divergence_document(
+    scenario: Scenario, variants: tuple[str, str], seed: int, divergence: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     """The engine's answer, headed by the question."""
-    head = {"schema": PARTING_SCHEMA, "scenario": scenario.name, "seed": seed, "variants": list(variants)}
-    return {**head, "parted": parting is not None, **(parting or {})}
+    head = {"schema": EXPLAIN_SCHEMA, "scenario": scenario.name, "seed": seed, "variants": list(variants)}
+    return {**head, "diverged": divergence is not None, **(divergence or {})}
 
 
 def why_document(scenario: Scenario, variant: str, seed: int, answer: Mapping[str, Any]) -> dict[str, Any]:
@@ -78,34 +78,36 @@ def why_document(scenario: Scenario, variant: str, seed: int, answer: Mapping[st
     return {**head, **answer}
 
 
-def parting_text(scenario: Scenario, variants: tuple[str, str], seed: int, parting: Mapping[str, Any] | None) -> str:
+def divergence_text(
+    scenario: Scenario, variants: tuple[str, str], seed: int, divergence: Mapping[str, Any] | None
+) -> str:
     """About 25 lines: the question, then each variant's answer, rule and queue."""
     both = " and ".join(variants)
-    if parting is None:
+    if divergence is None:
         whose = f" of guest {scenario.guests[0]}, the only kernel that explain shows" if scenario.guests else ""
         return (
             f"{scenario.name}, seed {seed}: {both} do not differ in what was scheduled: the scheduler events on every "
             f"CPU{whose} are the same, in the same order"
         )
-    names = parting["tasks"]
-    question = _QUESTIONS[parting["question"]].format(task=task(parting["pid"], names))
+    names = divergence["tasks"]
+    question = _QUESTIONS[divergence["question"]].format(task=task(divergence["pid"], names))
     lines = [
-        f"{scenario.name}, seed {seed}: {both} first differ at {ms(parting['time_ns'])} ms on CPU {parting['cpu']}, "
-        f"after {parting['common_events']:,} common scheduler events",
+        f"{scenario.name}, seed {seed}: {both} first differ at {ms(divergence['time_ns'])} ms on CPU "
+        f"{divergence['cpu']}, after {divergence['common_events']:,} common scheduler events",
         question,
     ]
-    if parting["costs"]:
-        lines += _costs(variants, parting)
-    if parting["costs"] or parting["same_rule"]:
-        lines += _before(variants, parting)
-    for name, side in zip(variants, parting["sides"], strict=True):
-        lines += ["", *_side(name, side, parting)]
+    if divergence["costs"]:
+        lines += _costs(variants, divergence)
+    if divergence["costs"] or divergence["same_rule"]:
+        lines += _before(variants, divergence)
+    for name, side in zip(variants, divergence["sides"], strict=True):
+        lines += ["", *_side(name, side, divergence)]
     return "\n".join(lines)
 
 
-def _costs(variants: tuple[str, str], parting: Mapping[str, Any]) -> list[str]:
+def _costs(variants: tuple[str, str], divergence: Mapping[str, Any]) -> list[str]:
     """Which events changed their order, and the overhead of the CPU before them."""
-    costs, (a, b) = parting["costs"], variants
+    costs, (a, b) = divergence["costs"], variants
     lines = []
     for moved in costs["events"]:
         if moved is None:
@@ -118,53 +120,54 @@ def _costs(variants: tuple[str, str], parting: Mapping[str, Any]) -> list[str]:
         lines.append(f"  {moved['event']}: {times}")
     (since_a, since_b), (cost_a, cost_b) = costs["since_ns"], costs["overhead_ns"]
     lines.append(
-        f"  CPU {parting['cpu']} since its last common event ({a} {ms(since_a)}, {b} {ms(since_b)}): "
+        f"  CPU {divergence['cpu']} since its last common event ({a} {ms(since_a)}, {b} {ms(since_b)}): "
         f"overhead {ms(cost_a)} ms and {ms(cost_b)} ms, {_apart(cost_b - cost_a)}"
     )
     return lines
 
 
-def _before(variants: tuple[str, str], parting: Mapping[str, Any]) -> list[str]:
+def _before(variants: tuple[str, str], divergence: Mapping[str, Any]) -> list[str]:
     """If the same rule decides, or only times differ: whether any earlier decision differs."""
-    words = f"  {_same_rule(variants, parting)}; " if parting["same_rule"] else "  "
-    if parting["unlike"] is None:
-        return [f"{words}all {parting['alike']:,} earlier decisions are alike, only costs differ"]
-    both = zip(variants, parting["unlike"], strict=True)
-    shown = [line for name, one in both for line in _rule(one, f"    {name}: {_answer(one, parting)}: ")]
+    words = f"  {_same_rule(variants, divergence)}; " if divergence["same_rule"] else "  "
+    if divergence["first_different"] is None:
+        return [f"{words}all {divergence['equal_decisions']:,} earlier decisions are the same, only costs differ"]
+    both = zip(variants, divergence["first_different"], strict=True)
+    shown = [line for name, one in both for line in _rule(one, f"    {name}: {_answer(one, divergence)}: ")]
     return [
-        f"{words}of {parting['alike']:,} earlier decisions the first that differs changed no event by itself:",
+        f"{words}after {divergence['equal_decisions']:,} equal decisions, the first that differs changed no event "
+        "by itself:",
         *shown,
     ]
 
 
-def _same_rule(variants: tuple[str, str], parting: Mapping[str, Any]) -> str:
+def _same_rule(variants: tuple[str, str], divergence: Mapping[str, Any]) -> str:
     """In what two decisions by the same rule differ: the numbers compared, or the kind of request that follows."""
-    a, b = (side["decision"] for side in parting["sides"])
+    a, b = (side["decision"] for side in divergence["sides"])
     if a["compared"] != b["compared"]:
-        return "the same rule on different numbers"
-    if a["asked"] == b["asked"]:
-        return "the same rule on the same numbers"
-    sets = [f"in {name} it sets {FLAGS[one['asked']]}" for name, one in zip(variants, (a, b), strict=True)]
-    return f"the same rule on the same numbers, but {', '.join(sets)}"
+        return "the same rule with different numbers"
+    if a["resched"] == b["resched"]:
+        return "the same rule with the same numbers"
+    sets = [f"in {name} it sets {FLAGS[one['resched']]}" for name, one in zip(variants, (a, b), strict=True)]
+    return f"the same rule with the same numbers, but {', '.join(sets)}"
 
 
 def _apart(ns: int) -> str:
     return f"{ns:+,} ns"
 
 
-def _side(name: str, side: Mapping[str, Any], parting: Mapping[str, Any]) -> list[str]:
-    names, decision = parting["tasks"], side["decision"]
+def _side(name: str, side: Mapping[str, Any], divergence: Mapping[str, Any]) -> list[str]:
+    names, decision = divergence["tasks"], side["decision"]
     head = f"{name} ({side['kernel']}, {side['hz']} Hz, preempt={side['preempt']}): "
-    lines = [head + (_answer(decision, parting) if decision else _unasked(parting["question"]))]
+    lines = [head + (_answer(decision, divergence) if decision else _unasked(divergence["question"]))]
     if decision:
         lines += _rule(decision)
         lines += placement_lines(decision)
-    lines.append("  " + _event(side, parting["cpu"]))
-    if parting["question"] == "order":
+    lines.append("  " + _event(side, divergence["cpu"]))
+    if divergence["question"] == "order":
         lines.append(f"  overhead of all CPUs up to then: {ms(side['overhead_ns'])} ms")
     # A placement compares CPUs, which are listed above, not the entities of one queue.
-    if side["queue"] is not None and not (decision and decision.get("looked")):
-        lines += queue_lines(side["queue"], names, [parting["pid"]], parting["groups"])
+    if side["queue"] is not None and not (decision and decision.get("candidates")):
+        lines += queue_lines(side["queue"], names, [divergence["pid"]], divergence["groups"])
     return lines
 
 
@@ -180,7 +183,7 @@ def _unasked(question: str) -> str:
 
 def _answer(decision: Mapping[str, Any], names: Mapping[str, Any]) -> str:
     """`names` is the whole document, which holds the names of tasks and groups."""
-    return _ANSWERS[decision["verdict"]].format(task=_whom(decision, names), cpu=decision["other_cpu"])
+    return _ANSWERS[decision["action"]].format(task=_whom(decision, names), cpu=decision["other_cpu"])
 
 
 def _whom(decision: Mapping[str, Any], names: Mapping[str, Any]) -> str:
@@ -196,13 +199,13 @@ def _whom(decision: Mapping[str, Any], names: Mapping[str, Any]) -> str:
 def _rule(decision: Mapping[str, Any], before: str = "  ", after: str = "") -> list[str]:
     """When, by which function, feature and rule; the numbers on a line of their own where they do not fit."""
     # The CPUs that a placement compares have a table of their own.
-    compared = [] if decision["verdict"] == "place" and decision.get("looked") else decision["compared"]
+    compared = [] if decision["action"] == "place" and decision.get("candidates") else decision["compared"]
     numbers = ", ".join(f"{name} {_number(name, n)}" for name, n in compared)
     feature = f" [{decision['feature']}]" if decision["feature"] else ""
     rule = decision["rule"].removeprefix(f"{decision['function']}: ")
     head = f"{before}{ms(decision['time_ns'])} {decision['function']}{feature}: {rule}"
-    if decision["verdict"] not in ("pick", "keep", "stay", "delay", "throttle", "unthrottle", "leave"):
-        after = (f"; sets {FLAGS[decision['asked']]}" if decision["asked"] else "") + after
+    if decision["action"] not in ("pick", "keep", "stay", "delay", "throttle", "unthrottle", "leave"):
+        after = (f"; sets {FLAGS[decision['resched']]}" if decision["resched"] else "") + after
     tail = f"({numbers}){after}" if numbers else after
     if numbers and len(head) + 1 + len(tail) > WIDTH:
         return [head, _INDENT + tail]
@@ -218,7 +221,7 @@ def _event(side: Mapping[str, Any], cpu: int) -> str:
     if side["event"] is None:
         return f"no further scheduler event on CPU {cpu}"
     decision = side["decision"]
-    where = f"then on CPU {cpu}: " if decision and decision["verdict"] == "place" else ""
+    where = f"then on CPU {cpu}: " if decision and decision["action"] == "place" else ""
     return f"{ms(side['event_ns'])} {where}{side['event']}"
 
 
@@ -272,15 +275,15 @@ def _turn(answer: Mapping[str, Any]) -> list[str]:
     if answer["kept_total"] > len(answer["kept"]):
         lines.append(f"  kept {answer['kept_total'] - len(answer['kept'])} times, then")
     for decision in answer["kept"]:
-        about = "" if decision["verdict"] != "keep" else f"; at the wakeup of {_whom(decision, answer)}"
-        if decision["verdict"] != "keep" and decision["group"] is not None:
+        about = "" if decision["action"] != "keep" else f"; at the wakeup of {_whom(decision, answer)}"
+        if decision["action"] != "keep" and decision["group"] is not None:
             about = f"; of {group(decision['group'], answer['groups'])}"
         lines += _rule(decision, "  kept   ", about)
-    if answer["asked"]:
-        how = f"TIF_{FLAGS[answer['asked']]}"
+    if answer["resched"]:
+        how = f"TIF_{FLAGS[answer['resched']]}"
         lines.append(f"  {how} is set: it is rescheduled at the next point where the kernel checks the flag")
     executes = answer.get("executes")
-    if executes and (answer["asked"] or executes.startswith("spins")):
+    if executes and (answer["resched"] or executes.startswith("spins")):
         lines.append(f"  {task(answer['runner'], names)} {executes}")
     if answer["next_tick_ns"] is not None:
         lines.append(f"  next tick at {ms(answer['next_tick_ns'])} ms")
@@ -295,7 +298,7 @@ def _place(answer: Mapping[str, Any]) -> list[str]:
     placed = answer["placed"]
     if placed is None:
         return [free]
-    came = {"pull": f"pulled here from CPU {placed['other_cpu']}"}.get(placed["verdict"], "placed here")
+    came = {"pull": f"pulled here from CPU {placed['other_cpu']}"}.get(placed["action"], "placed here")
     return [free, *_rule(placed, f"{came} "), *placement_lines(placed)]
 
 

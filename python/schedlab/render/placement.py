@@ -1,4 +1,4 @@
-"""The CPUs that a placement asked about, as a table: why this one and not another."""
+"""The CPUs that a placement considered, as a table: why this one and not another."""
 
 from __future__ import annotations
 
@@ -9,34 +9,36 @@ from schedlab.render.grid import columns
 
 
 def placement_lines(decision: Mapping[str, Any]) -> list[str]:
-    """A line for each step, in the kernel's order; the last one is the step that decided."""
-    looked = decision.get("looked") or ()
-    if not looked:
+    """A line for each candidate, in the kernel's order; the last one is the candidate that decided."""
+    candidates = decision.get("candidates") or ()
+    if not candidates:
         return []
-    rows = [["asked", "CPU", "cache", "idle", "queued", "load", "answer"]]
-    rows += [_row(step) for step in looked]
+    rows = [["function", "CPU", "cache", "idle", "queued", "load", "answer"]]
+    rows += [_row(one) for one in candidates]
     return columns(rows, "<<>>>><", indent=2)
 
 
-def _row(step: Mapping[str, Any]) -> list[str]:
+def _row(candidate: Mapping[str, Any]) -> list[str]:
     # The two of wake_affine are named after their features.
-    feature = f" [{step['feature']}]" if step["feature"] and "wake_affine" not in step["function"] else ""
-    numbers = ", ".join(f"{name} {n:,}" for name, n in step["numbers"])
+    feature = (
+        f" [{candidate['feature']}]" if candidate["feature"] and "wake_affine" not in candidate["function"] else ""
+    )
+    numbers = ", ".join(f"{name} {n:,}" for name, n in candidate["numbers"])
     return [
-        step["function"] + feature,
-        f"{cpu_list(step['cpus'])} {step['which']}",
-        str(step["cache"]),
-        _idle(step),
-        f"{step['nr_running']:,}",
-        f"{step['load']:,}",
-        step["answer"] + (f" ({numbers})" if numbers else ""),
+        candidate["function"] + feature,
+        f"{cpu_list(candidate['cpus'])} {candidate['which']}",
+        str(candidate["cache"]),
+        _idle(candidate),
+        f"{candidate['nr_running']:,}",
+        f"{candidate['load']:,}",
+        candidate["answer"] + (f" ({numbers})" if numbers else ""),
     ]
 
 
-def _idle(step: Mapping[str, Any]) -> str:
-    if len(step["cpus"]) > 1:
-        return f"{step['idle']} of {len(step['cpus'])}"
-    return "yes" if step["idle"] else "SCHED_IDLE" if step["sched_idle"] else "no"
+def _idle(candidate: Mapping[str, Any]) -> str:
+    if len(candidate["cpus"]) > 1:
+        return f"{candidate['idle']} of {len(candidate['cpus'])}"
+    return "yes" if candidate["idle"] else "SCHED_IDLE" if candidate["sched_idle"] else "no"
 
 
 def cpu_list(cpus: Sequence[int]) -> str:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from schedlab import api, gate
+from schedlab.compare_variants import compare_variants
 from schedlab.engine import Engine
 from schedlab.errors import InputError
-from schedlab.judging import compare_variants
 from schedlab.scenario import Scenario
 
 HINT = 'write "verdict worse:METRIC", "failure WORDS" or "divergence WORD"; WORDS may be left out'
@@ -45,8 +45,8 @@ class Keep:
         if len(scenario.variants) < 2:
             return False
         a, b = scenario.variants[0].name, scenario.variants[1].name
-        parting = engine.explain(scenario, a, b, scenario.seeds[0])
-        return parting is not None and self.words in ("", parting.get("question"))
+        divergence = engine.explain(scenario, a, b, scenario.seeds[0])
+        return divergence is not None and self.words in ("", divergence.get("question"))
 
 
 def parse(text: str) -> Keep:

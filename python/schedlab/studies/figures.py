@@ -272,7 +272,9 @@ def _figure(row: dict[str | None, str | None], file: str, line: int) -> Figure:
         raise InputError(f"a line has {len(COLUMNS)} columns", file=file, line=line)
     cells = {str(k): str(v).strip() for k, v in row.items()}
     if not cells["rep"].isdigit() or cells["rep"] == "0":
-        raise InputError(f"`{cells['rep']}` is no number of a repeat", file=file, line=line, hint="they count from 1")
+        raise InputError(
+            f"`{cells['rep']}` is not the number of a repeat", file=file, line=line, hint="they count from 1"
+        )
     if cells["better"] not in ("lower", "higher", ""):
         text = f"`{cells['better']}` is no direction"
         raise InputError(text, file=file, line=line, hint="write lower, higher or nothing")

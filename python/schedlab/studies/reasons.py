@@ -25,26 +25,26 @@ UNEXPLAINED = "unexplained"
 class Reason:
     """What explain and ablate say about a variant of a case."""
 
-    parting: str
+    divergence: str
     """The first decision in which the variants differ, in words."""
     mechanism: str | None = None
-    """What has the largest part in the simulated change; None if that was not asked, or if nothing has any."""
+    """What contributes most to the simulated change; None if this was not ablated, or if nothing contributes."""
     share_pct: float | None = None
     ablated: bool = False
-    """Whether every mechanism was flipped; without one in `mechanism`, none has a part in it."""
+    """Whether every mechanism was flipped; if `mechanism` is None then, none contributes."""
 
     @property
     def text(self) -> str:
         """One line."""
         if self.mechanism is None:
             return (
-                f"{self.parting}; no single mechanism has a part in the simulated change"
+                f"{self.divergence}; no single mechanism contributes to the simulated change"
                 if self.ablated
-                else self.parting
+                else self.divergence
             )
         if self.share_pct is None:
-            return f"{self.parting}; {self.mechanism} has the largest part in the simulated change, without certainty"
-        return f"{self.parting}; {self.share_pct:.0f}% of the simulated change is due to {self.mechanism}"
+            return f"{self.divergence}; {self.mechanism} contributes most to the simulated change, without certainty"
+        return f"{self.divergence}; {self.share_pct:.0f}% of the simulated change is due to {self.mechanism}"
 
 
 def disagreeing(rows: Sequence[Row]) -> list[Row]:
@@ -94,7 +94,7 @@ class Question:
 
 
 def ablated(
-    engine: Engine, question: Question, parting: str, jobs: int, on_outcome: Callable[[Outcome], None]
+    engine: Engine, question: Question, divergence: str, jobs: int, on_outcome: Callable[[Outcome], None]
 ) -> Reason | None:
     """Find the answer and keep it; None if a hybrid does not run.
 
@@ -115,7 +115,7 @@ def ablated(
         return None
     largest = _largest(found) if found else None
     share = None if largest is None or largest.share is None else 100 * largest.share
-    both = Reason(parting, largest.name if largest else None, share, ablated=True)
+    both = Reason(divergence, largest.name if largest else None, share, ablated=True)
     _write(question.file, both)
     return both
 
@@ -126,15 +126,15 @@ def _largest(found: Ablation) -> Part | None:
     return max(same, key=lambda p: abs(p.effect.estimate) if p.effect else 0.0, default=None)
 
 
-def _words(parting: Mapping[str, Any] | None) -> str:
-    if parting is None:
+def _words(divergence: Mapping[str, Any] | None) -> str:
+    if divergence is None:
         return "every scheduler event of both variants is the same"
-    at = f"{parting['time_ns'] / 1e6:.3f} ms"
-    if parting["costs"]:
+    at = f"{divergence['time_ns'] / 1e6:.3f} ms"
+    if divergence["costs"]:
         return f"at {at} no decision differs, only what it costs"
-    decisions = [side["decision"] for side in parting["sides"] if side["decision"]]
+    decisions = [side["decision"] for side in divergence["sides"] if side["decision"]]
     if not decisions:
-        return f"the first difference is at {at} ({parting['question']})"
+        return f"the first difference is at {at} ({divergence['question']})"
     rules = dict.fromkeys(_rule(decision) for decision in decisions)
     return f"the first difference is at {at} in {' and '.join(rules)}"
 

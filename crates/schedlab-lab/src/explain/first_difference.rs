@@ -9,7 +9,7 @@
 use std::sync::atomic::AtomicBool;
 
 use schedlab_model::{CpuId, Nanos, Pid};
-use schedlab_policy::decision::{Decision, Verdict};
+use schedlab_policy::decision::{Action, Decision};
 use schedlab_policy::fair::QueueView;
 use schedlab_sim::{Decided, Detail, SimError};
 use schedlab_spec::RunSpec;
@@ -40,9 +40,9 @@ pub struct FirstDifference {
     /// Both sides.
     pub sides: [Side; 2],
     /// The number of decisions before that agree, over all CPUs.
-    pub alike: u64,
+    pub equal_decisions: u64,
     /// The first pair of earlier decisions that disagree although no event differed because of them.
-    pub unlike: Option<[DecisionView; 2]>,
+    pub first_different: Option<[DecisionView; 2]>,
     /// Both sides decided by the same rule, on different numbers.
     pub same_rule: bool,
     /// How costs changed the order of events, if no decision differs.
@@ -91,11 +91,11 @@ pub fn explain(specs: [&RunSpec; 2], cancel: &AtomicBool) -> Result<Option<First
     let first = found.as_ref().map_or(mismatch.first(), |(side, _)| *side);
     let item = mismatch.items[first];
     let at = item.map_or(mismatch.time(), |item| item.event.time);
-    let (question, asked, answer) = match &found {
+    let (question, decided, answer) = match &found {
         Some((_, DifferingAnswer { question, decision, answer })) => (*question, *decision, *answer),
         None => (Question::Order, None, None),
     };
-    let time = asked.map_or(at, |kept| kept.decision.now);
+    let time = decided.map_or(at, |kept| kept.decision.now);
     let mut snapshots = [Snapshot::default(), Snapshot::default()];
     for side in 0..2 {
         let moment = if side == first { time } else { answer.map_or(time, |kept| kept.decision.now) };
@@ -107,14 +107,14 @@ pub fn explain(specs: [&RunSpec; 2], cancel: &AtomicBool) -> Result<Option<First
     let mut groups = std::mem::take(&mut snapshots[0].groups);
     groups.extend(std::mem::take(&mut snapshots[1].groups));
     let sides = [0, 1].map(|side| {
-        let own = if side == first { asked } else { answer };
+        let own = if side == first { decided } else { answer };
         side_of(specs[side], mismatch.items[side], own, std::mem::take(&mut snapshots[side]))
     });
     let of_event = item.map_or(0, |item| item.pid());
-    let pid = asked.and_then(|kept| pid_of(&kept.decision)).unwrap_or(of_event);
-    let before = |pair: &[Decision; 2]| asked.is_none() || pair[0].now.min(pair[1].now) < time;
-    let unlike = mismatch.unlike.filter(before);
-    let (cpu, common_events, alike) = (mismatch.cpu.0, mismatch.common, mismatch.alike);
+    let pid = decided.and_then(|kept| pid_of(&kept.decision)).unwrap_or(of_event);
+    let before = |pair: &[Decision; 2]| decided.is_none() || pair[0].now.min(pair[1].now) < time;
+    let first_different = mismatch.first_different.filter(before);
+    let (cpu, common_events, equal_decisions) = (mismatch.cpu.0, mismatch.common, mismatch.equal);
     Ok(Some(FirstDifference {
         cpu,
         question,
@@ -124,8 +124,9 @@ pub fn explain(specs: [&RunSpec; 2], cancel: &AtomicBool) -> Result<Option<First
         first,
         same_rule: same_rule(&sides),
         sides,
-        alike,
-        unlike: unlike.map(|pair| [0, 1].map(|side| decision_view(&pair[side], seen(specs[side]).kernel.version))),
+        equal_decisions,
+        first_different: first_different
+            .map(|pair| [0, 1].map(|side| decision_view(&pair[side], seen(specs[side]).kernel.version))),
         costs,
         tasks,
         groups,
@@ -149,9 +150,9 @@ fn record_decisions(
     let mut stepper = Stepper::new(spec, &mut sink);
     let pids: Vec<Pid> = mismatch.items.iter().flatten().map(SchedEvent::pid).collect();
     // A lazy reschedule request may be older than the CPU's last event.
-    let asked = mismatch.items[side].and_then(|item| item.cause).map_or(Nanos::MAX, |cause| cause.time);
+    let cause = mismatch.items[side].and_then(|item| item.cause).map_or(Nanos::MAX, |cause| cause.time);
     // The other run's last common event on this CPU may be later than its own answer, which may concern another CPU.
-    let since = mismatch.since[0].min(mismatch.since[1]).min(asked);
+    let since = mismatch.since[0].min(mismatch.since[1]).min(cause);
     let until = mismatch.items.iter().flatten().map(|item| item.event.time).max().unwrap_or(since) + ANSWER_WINDOW;
     let (mut kept, mut views) = (Vec::new(), false);
     while !stepper.over && stepper.next_time() <= until {
@@ -166,7 +167,7 @@ fn record_decisions(
                 |kept: &Decided| !kept.decision.is_refused_move() || kept.decision.now + ANSWER_WINDOW <= until;
             let concerns = |kept: &Decided| {
                 kept.decision.cpu == mismatch.cpu && recent(kept)
-                    || is_placement(&kept.decision.verdict) && pid_of(&kept.decision).is_some_and(|p| pids.contains(&p))
+                    || is_placement(&kept.decision.action) && pid_of(&kept.decision).is_some_and(|p| pids.contains(&p))
             };
             kept.extend(stepper.decided.drain(..).filter(concerns));
         }
@@ -180,8 +181,8 @@ fn record_decisions(
 /// How many decisions of one CPU are recorded at most.
 const MAX_RECORDED: usize = 4096;
 
-fn is_placement(verdict: &Verdict) -> bool {
-    matches!(verdict, Verdict::Place(..) | Verdict::Search(_) | Verdict::Pull(..))
+fn is_placement(action: &Action) -> bool {
+    matches!(action, Action::Place(..) | Action::Search(_) | Action::Pull(..))
 }
 
 /// The state of a run at one moment.

@@ -15,6 +15,6 @@ mod why;
 pub use costs::{Costs, MovedEvent};
 pub use first_difference::{explain, FirstDifference, Side};
 pub use question::Question;
-pub use schedlab_policy::decision_view::{TaskState, VerdictKind};
+pub use schedlab_policy::decision_view::{ActionKind, TaskState};
 pub use views::{DecisionView, GroupNames, TaskNames};
 pub use why::{why, TaskSelector, Why, WhyError};

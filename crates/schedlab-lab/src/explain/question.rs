@@ -4,7 +4,7 @@
 //! it. If both decisions are the same, the cause is elsewhere.
 
 use schedlab_model::Nanos;
-use schedlab_policy::decision::{Decision, During, Verdict};
+use schedlab_policy::decision::{Action, Decision, During};
 use schedlab_policy::Feature;
 use schedlab_sim::Decided;
 use schedlab_spec::RunSpec;
@@ -64,16 +64,16 @@ pub(super) fn find_question<'a>(
     if let Some(cause) = item.cause.filter(|_| item.preempts()) {
         // If the same decision requested both reschedules, the picks differ or the delay until the request was honoured.
         let alike = other.filter(SchedEvent::preempts).and_then(|other| other.cause);
-        if !alike.is_some_and(|other| same_request(cause, other) && cause.asked == other.asked) {
-            let question = match (cause.during, cause.verdict) {
+        if !alike.is_some_and(|other| same_request(cause, other) && cause.resched == other.resched) {
+            let question = match (cause.during, cause.action) {
                 (During::Tick, _) => Question::Tick,
                 (During::Hrtick, _) => Question::Hrtick,
-                (_, Verdict::Preempt(_)) => Question::PreemptCheck,
-                (_, Verdict::Leave(_)) => Question::Throttle,
+                (_, Action::Preempt(_)) => Question::PreemptCheck,
+                (_, Action::Leave(_)) => Question::Throttle,
                 _ => Question::Accounting,
             };
             let own =
-                log.iter().find(|kept| kept.decision.now == cause.time && kept.decision.verdict == cause.verdict)?;
+                log.iter().find(|kept| kept.decision.now == cause.time && kept.decision.action == cause.action)?;
             return if_different(question, own, answer(others, &own.decision, question));
         }
     }
@@ -84,10 +84,10 @@ pub(super) fn find_question<'a>(
     let last = |wanted: &dyn Fn(&Decision) -> bool| {
         log.iter().rev().find(|kept| kept.decision.now <= at && pid_of(&kept.decision) == pid && wanted(&kept.decision))
     };
-    if let Some(own) = last(&|decision| matches!(decision.verdict, Verdict::Pull(..)) && decision.now == at) {
+    if let Some(own) = last(&|decision| matches!(decision.action, Action::Pull(..)) && decision.now == at) {
         return if_different(Question::Pull, own, not_pulled(others, &own.decision));
     }
-    match last(&|decision| matches!(decision.verdict, Verdict::Place(..))) {
+    match last(&|decision| matches!(decision.action, Action::Place(..))) {
         Some(own) => if_different(Question::Placement, own, answer(others, &own.decision, Question::Placement)),
         // A task whose dequeue was delayed is woken where it is queued; no CPU is selected.
         None if seen(spec).kernel.has(Feature::DelayDequeue) => {
@@ -103,7 +103,7 @@ pub(super) fn find_question<'a>(
 fn if_different<'a>(question: Question, own: &'a Decided, answer: Option<&'a Decided>) -> Option<DifferingAnswer<'a>> {
     let differs = match answer {
         Some(Decided { decision: other, .. }) => {
-            other.verdict != own.decision.verdict || other.asked != own.decision.asked
+            other.action != own.decision.action || other.resched != own.decision.resched
         }
         None => question != Question::Placement,
     };
@@ -124,14 +124,14 @@ fn pick<'a>(mismatch: &Mismatch, side: usize, logs: &'a [Vec<Decided>; 2]) -> Op
         let at = mismatch.items[side].map_or(0, |item| item.event.time);
         levels(&logs[side], at)
     });
-    let (a, b) = own.iter().zip(&other).find(|(a, b)| a.decision.verdict != b.decision.verdict)?;
+    let (a, b) = own.iter().zip(&other).find(|(a, b)| a.decision.action != b.decision.action)?;
     Some(DifferingAnswer { question: Question::Pick, decision: Some(a), answer: Some(b) })
 }
 
 /// The last pick at the time `at`, one decision per level.
 fn levels(log: &[Decided], at: Nanos) -> Vec<&Decided> {
     let picks = |kept: &&Decided| {
-        kept.decision.now == at && matches!(kept.decision.verdict, Verdict::Pick(_) | Verdict::PickGroup(_))
+        kept.decision.now == at && matches!(kept.decision.action, Action::Pick(_) | Action::PickGroup(_))
     };
     let all: Vec<&Decided> = log.iter().filter(picks).collect();
     let root = schedlab_policy::fair::GroupId::ROOT;
@@ -140,20 +140,20 @@ fn levels(log: &[Decided], at: Nanos) -> Vec<&Decided> {
 }
 
 /// The other run's answer to the same question: of ticks the one at the same time, otherwise the nearest in time.
-fn answer<'a>(log: &'a [Decided], asked: &Decision, question: Question) -> Option<&'a Decided> {
-    let near = |kept: &&Decided| kept.decision.now.abs_diff(asked.now);
-    let about = |decision: &Decision| decision.task() == asked.task();
+fn answer<'a>(log: &'a [Decided], own: &Decision, question: Question) -> Option<&'a Decided> {
+    let near = |kept: &&Decided| kept.decision.now.abs_diff(own.now);
+    let about = |decision: &Decision| decision.task() == own.task();
     let same = |kept: &&'a Decided| {
         let decision = &kept.decision;
         match question {
-            Question::Tick => decision.during == During::Tick && decision.now == asked.now && decision.cpu == asked.cpu,
+            Question::Tick => decision.during == During::Tick && decision.now == own.now && decision.cpu == own.cpu,
             Question::PreemptCheck => {
-                matches!(decision.verdict, Verdict::Preempt(_) | Verdict::Keep(_)) && about(decision)
+                matches!(decision.action, Action::Preempt(_) | Action::Keep(_)) && about(decision)
             }
             Question::Accounting | Question::Hrtick | Question::Throttle => {
-                decision.during == asked.during && decision.verdict == asked.verdict
+                decision.during == own.during && decision.action == own.action
             }
-            Question::Placement => matches!(decision.verdict, Verdict::Place(..)) && about(decision),
+            Question::Placement => matches!(decision.action, Action::Place(..)) && about(decision),
             Question::Pick | Question::Pull | Question::DelayedWakeup | Question::Order => false,
         }
     };
@@ -162,21 +162,21 @@ fn answer<'a>(log: &'a [Decided], asked: &Decision, question: Question) -> Optio
 
 /// What the other run's balancing decided at the same time for the same CPU: about the same task, or else what it did
 /// instead: another task that it pulled, or why it did not look for any.
-fn not_pulled<'a>(log: &'a [Decided], asked: &Decision) -> Option<&'a Decided> {
-    let here = || log.iter().filter(|kept| kept.decision.now == asked.now && kept.decision.cpu == asked.cpu);
-    let moved = |kept: &&Decided| matches!(kept.decision.verdict, Verdict::Pull(..) | Verdict::Skip(..));
-    let about = || here().filter(moved).filter(|kept| kept.decision.task() == asked.task());
+fn not_pulled<'a>(log: &'a [Decided], own: &Decision) -> Option<&'a Decided> {
+    let here = || log.iter().filter(|kept| kept.decision.now == own.now && kept.decision.cpu == own.cpu);
+    let moved = |kept: &&Decided| matches!(kept.decision.action, Action::Pull(..) | Action::Skip(..));
+    let about = || here().filter(moved).filter(|kept| kept.decision.task() == own.task());
     // A later pass of the same instant may pull what an earlier one has left.
-    let pulled = about().find(|kept| matches!(kept.decision.verdict, Verdict::Pull(..)));
+    let pulled = about().find(|kept| matches!(kept.decision.action, Action::Pull(..)));
     pulled
         .or_else(|| about().next_back())
-        .or_else(|| here().find(|kept| matches!(kept.decision.verdict, Verdict::Pull(..) | Verdict::NoNewidle)))
+        .or_else(|| here().find(|kept| matches!(kept.decision.action, Action::Pull(..) | Action::NoNewidle)))
 }
 
 /// The other run's placement of the task that is nearest in time.
 fn placed(log: &[Decided], item: SchedEvent, at: Nanos) -> Option<&Decided> {
     let same = |kept: &&Decided| {
-        matches!(kept.decision.verdict, Verdict::Place(..)) && pid_of(&kept.decision) == Some(item.pid())
+        matches!(kept.decision.action, Action::Place(..)) && pid_of(&kept.decision) == Some(item.pid())
     };
     log.iter().filter(same).min_by_key(|kept| kept.decision.now.abs_diff(at))
 }

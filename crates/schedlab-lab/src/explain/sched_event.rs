@@ -5,7 +5,7 @@
 //! same decision requested it: the check of the same wakeup, or the same tick.
 
 use schedlab_model::{CpuId, Nanos, Pid};
-use schedlab_policy::decision::{During, Verdict};
+use schedlab_policy::decision::{Action, During};
 use schedlab_policy::Resched;
 use schedlab_trace::{Event, Kind, TaskState};
 
@@ -21,9 +21,9 @@ pub(super) struct SchedEvent {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Cause {
     pub time: Nanos,
-    pub verdict: Verdict,
+    pub action: Action,
     pub during: During,
-    pub asked: Resched,
+    pub resched: Resched,
     /// The number of scheduler events of the CPU before the instant of the decision.
     pub position: u64,
 }
@@ -63,7 +63,7 @@ impl SchedEvent {
         let (Some(a), Some(b)) = (self.cause, other.cause) else {
             return self.cause.is_none() == other.cause.is_none();
         };
-        let alike = a.asked == b.asked || self.event.time - a.time == other.event.time - b.time;
+        let alike = a.resched == b.resched || self.event.time - a.time == other.event.time - b.time;
         alike && same_request(a, b)
     }
 }

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::AtomicBool;
 
 use schedlab_model::{CpuId, Nanos};
-use schedlab_policy::decision::{Decision, Verdict};
+use schedlab_policy::decision::{Action, Decision};
 use schedlab_sim::SimError;
 use schedlab_spec::RunSpec;
 
@@ -22,9 +22,9 @@ pub(super) struct Mismatch {
     pub since: [Nanos; 2],
     pub common: u64,
     /// The number of decisions that agree, over all CPUs.
-    pub alike: u64,
+    pub equal: u64,
     /// The first pair of decisions that disagree, up to the mismatch.
-    pub unlike: Option<[Decision; 2]>,
+    pub first_different: Option<[Decision; 2]>,
 }
 
 impl Mismatch {
@@ -42,9 +42,9 @@ impl Mismatch {
 /// The comparison of decisions so far.
 #[derive(Default)]
 struct Decisions {
-    alike: u64,
+    equal: u64,
     /// Per CPU, the first pair that disagrees. Later decisions of that CPU are not compared.
-    unlike: Vec<Option<[Decision; 2]>>,
+    first_different: Vec<Option<[Decision; 2]>>,
     /// Per CPU, decisions of one run that the other has not reached. Ticks that change nothing are left out.
     pending: Vec<[VecDeque<Decision>; 2]>,
 }
@@ -104,7 +104,7 @@ fn compare(steppers: &mut [Stepper<'_>; 2], cpu: CpuId, done: bool) -> (u64, Opt
     let items = [a.items.front().copied(), b.items.front().copied()];
     let differs = if done { items.iter().any(Option::is_some) } else { items.iter().all(Option::is_some) };
     let since = [a.matched, b.matched];
-    (common, differs.then_some(Mismatch { cpu, items, since, common: 0, alike: 0, unlike: None }))
+    (common, differs.then_some(Mismatch { cpu, items, since, common: 0, equal: 0, first_different: None }))
 }
 
 /// Whether both runs are past `time` and no earlier event still lacks its counterpart.
@@ -117,23 +117,24 @@ fn is_earliest(steppers: &[Stepper<'_>; 2], time: Nanos) -> bool {
 
 impl Decisions {
     fn new(cpus: usize) -> Self {
-        Decisions { alike: 0, unlike: vec![None; cpus], pending: vec![Default::default(); cpus] }
+        Decisions { equal: 0, first_different: vec![None; cpus], pending: vec![Default::default(); cpus] }
     }
 
     /// Compares the decisions of the stepper's last instant with those of the other run.
     fn compare(&mut self, stepper: &Stepper<'_>, side: usize) {
-        let counted = |d: &&Decision| !matches!(d.verdict, Verdict::Stay(_)) && !d.is_refused_move();
+        let counted = |d: &&Decision| !matches!(d.action, Action::Stay(_)) && !d.is_refused_move();
         for decision in stepper.decided.iter().map(|kept| &kept.decision).filter(counted) {
-            let (pending, unlike) = (&mut self.pending[decision.cpu.index()], &mut self.unlike[decision.cpu.index()]);
-            if unlike.is_some() {
+            let (pending, first_different) =
+                (&mut self.pending[decision.cpu.index()], &mut self.first_different[decision.cpu.index()]);
+            if first_different.is_some() {
                 continue;
             }
             pending[side].push_back(*decision);
             let [a, b] = pending;
             if let (Some(x), Some(y)) = (a.front().copied(), b.front().copied()) {
-                match alike(&x, &y) {
-                    true => self.alike += 1,
-                    false => *unlike = Some([x, y]),
+                match equal(&x, &y) {
+                    true => self.equal += 1,
+                    false => *first_different = Some([x, y]),
                 }
                 a.pop_front();
                 b.pop_front();
@@ -144,13 +145,13 @@ impl Decisions {
     fn up_to(&self, mismatch: Mismatch) -> Mismatch {
         let before = |pair: &&[Decision; 2]| pair.iter().all(|decision| decision.now <= mismatch.time());
         let earliest = |pair: &&[Decision; 2]| pair[0].now.min(pair[1].now);
-        let unlike = self.unlike.iter().flatten().filter(before).min_by_key(earliest).copied();
-        Mismatch { alike: self.alike, unlike, ..mismatch }
+        let first_different = self.first_different.iter().flatten().filter(before).min_by_key(earliest).copied();
+        Mismatch { equal: self.equal, first_different, ..mismatch }
     }
 }
 
 /// Whether both decisions have the same outcome, by whichever rule; searches must also be equally wide.
-fn alike(a: &Decision, b: &Decision) -> bool {
-    let as_wide = !matches!(a.verdict, Verdict::Search(_)) || a.compared[0].1 == b.compared[0].1;
-    a.verdict == b.verdict && a.asked == b.asked && as_wide
+fn equal(a: &Decision, b: &Decision) -> bool {
+    let as_wide = !matches!(a.action, Action::Search(_)) || a.compared[0].1 == b.compared[0].1;
+    a.action == b.action && a.resched == b.resched && as_wide
 }

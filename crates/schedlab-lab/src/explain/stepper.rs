@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 
 use schedlab_model::{CpuId, Nanos, Pid};
-use schedlab_policy::decision::{Decision, Verdict};
+use schedlab_policy::decision::{Action, Decision};
 use schedlab_policy::Resched;
 use schedlab_sim::{Decided, Detail, Session, SimError};
 use schedlab_spec::RunSpec;
@@ -124,13 +124,13 @@ impl<'a> Stepper<'a> {
 impl CpuEvents {
     /// Records reschedule requests. The first one since the last pick is the reason for the next pick.
     fn note(&mut self, decision: &Decision) {
-        match decision.verdict {
-            Verdict::Pick(_) | Verdict::PickGroup(_) => {
+        match decision.action {
+            Action::Pick(_) | Action::PickGroup(_) => {
                 if let Some(cause) = self.request.take() {
                     self.ended_by = Some((decision.now, cause));
                 }
             }
-            Verdict::Preempt(_) | Verdict::Expire(_) | Verdict::Leave(_) if decision.asked != Resched::No => {
+            Action::Preempt(_) | Action::Expire(_) | Action::Leave(_) if decision.resched != Resched::No => {
                 let cause = self.cause(decision);
                 self.request.get_or_insert(cause);
             }
@@ -139,8 +139,8 @@ impl CpuEvents {
     }
 
     fn cause(&self, decision: &Decision) -> Cause {
-        let Decision { now: time, verdict, during, asked, .. } = *decision;
-        Cause { time, verdict, during, asked, position: self.count }
+        let Decision { now: time, action, during, resched, .. } = *decision;
+        Cause { time, action, during, resched, position: self.count }
     }
 
     fn push(&mut self, event: Event) {

@@ -14,7 +14,7 @@ pub type TaskNames = BTreeMap<Pid, String>;
 
 /// A recorded decision with the CPUs that it considered; the queue is left out.
 pub(super) fn recorded_view(kept: &Decided, version: &Version) -> DecisionView {
-    DecisionView { looked: kept.looked.clone(), ..decision_view(&kept.decision, version) }
+    DecisionView { candidates: kept.candidates.clone(), ..decision_view(&kept.decision, version) }
 }
 
 /// A decision that was recorded without its queue and without the CPUs that it considered.

@@ -4,8 +4,8 @@
 use std::sync::atomic::AtomicBool;
 
 use schedlab_model::{Nanos, Pid, TaskId};
-use schedlab_policy::decision::{Decision, Pool, Verdict};
-use schedlab_policy::decision_view::{TaskState, VerdictKind};
+use schedlab_policy::decision::{Action, Decision, Pool};
+use schedlab_policy::decision_view::{ActionKind, TaskState};
 use schedlab_policy::fair::{GroupId, QueueView};
 use schedlab_sim::{CpuView, Decided, Detail, Life, SimError, TaskView};
 use schedlab_spec::RunSpec;
@@ -96,7 +96,7 @@ pub struct Why {
     /// The number of all such decisions.
     pub kept_total: u64,
     /// `full` if TIF_NEED_RESCHED is set, `lazy` if only TIF_NEED_RESCHED_LAZY is.
-    pub asked: Option<&'static str>,
+    pub resched: Option<&'static str>,
     /// What the running task executes: in which mode it is, or for which lock it spins.
     pub executes: Option<String>,
     /// The CPU's next tick.
@@ -192,22 +192,22 @@ fn groups_above(stepper: &Stepper<'_>, task: &TaskView) -> Vec<u32> {
 /// unthrottled it, the decision that requested a reschedule of the running task, and the last decision, which is a pick
 /// (one decision per level) or a placement.
 fn relevant_decisions(why: &Why, groups: &[u32]) -> Vec<DecisionView> {
-    use VerdictKind::{Delay, Expire, Keep, Leave, Pick, Place, Preempt, Throttle, Unthrottle};
+    use ActionKind::{Delay, Expire, Keep, Leave, Pick, Place, Preempt, Throttle, Unthrottle};
     let pid = Some(why.pid);
     let requests_resched = |view: &&DecisionView| {
-        view.cpu == why.cpu && view.asked.is_some() && matches!(view.verdict, Preempt | Expire | Leave | Throttle)
+        view.cpu == why.cpu && view.resched.is_some() && matches!(view.action, Preempt | Expire | Leave | Throttle)
     };
     let queued = is_queued(why.state);
     // Several tasks may have run before this one. What matters is what preempted the last of them.
     let picked_another =
-        |view: &DecisionView| view.cpu == why.cpu && view.verdict == Pick && view.pid.is_some() && view.pid != pid;
+        |view: &DecisionView| view.cpu == why.cpu && view.action == Pick && view.pid.is_some() && view.pid != pid;
     let since = why.ended_by.iter().rposition(picked_another).filter(|_| queued).map_or(0, |last| last + 1);
     let request =
         why.ended_by[since..].iter().find(requests_resched).filter(|_| queued || why.state == TaskState::Running);
-    let of_task_group = |verdict: VerdictKind| {
+    let of_task_group = |action: ActionKind| {
         let of_task = move |view: &DecisionView| {
             let its = view.pid == pid || view.group.is_some_and(|group| groups.contains(&group));
-            view.cpu == why.cpu && its && view.verdict == verdict
+            view.cpu == why.cpu && its && view.action == action
         };
         why.ended_by.iter().rposition(of_task).filter(|_| queued)
     };
@@ -215,15 +215,15 @@ fn relevant_decisions(why: &Why, groups: &[u32]) -> Vec<DecisionView> {
     // The throttle that was in force already at the moment in question is reported as `throttle`.
     let throttled = of_task_group(Throttle).map(|index| &why.ended_by[index]);
     // A task that slept is placed on a CPU first; then the preemption check follows.
-    let place = |view: &&DecisionView| view.verdict == Place && view.pid == pid && !queued;
+    let place = |view: &&DecisionView| view.action == Place && view.pid == pid && !queued;
     let placed = why.ended_by.iter().rev().find(place).filter(|_| why.state != TaskState::Running);
     let last = why.ended_by.iter().rposition(|view| match why.state {
-        TaskState::Waiting | TaskState::Throttled => view.verdict == Pick && view.pid == pid,
-        TaskState::Running => view.verdict == Pick && view.pid.is_some() || matches!(view.verdict, Delay | Leave),
-        _ => view.pid == pid && matches!(view.verdict, Place | Preempt | Keep),
+        TaskState::Waiting | TaskState::Throttled => view.action == Pick && view.pid == pid,
+        TaskState::Running => view.action == Pick && view.pid.is_some() || matches!(view.action, Delay | Leave),
+        _ => view.pid == pid && matches!(view.action, Place | Preempt | Keep),
     });
     let above =
-        |last: usize| why.ended_by[..last].iter().rev().take_while(|view| view.verdict == Pick && view.pid.is_none());
+        |last: usize| why.ended_by[..last].iter().rev().take_while(|view| view.action == Pick && view.pid.is_none());
     let levels = last.map_or(0, |last| above(last).filter(|view| view.time_ns == why.ended_by[last].time_ns).count());
     let chain = last.map_or(&[][..], |last| &why.ended_by[last - levels..=last]);
     let request = request.filter(|request| chain.iter().all(|view| view != *request));
@@ -248,7 +248,7 @@ fn is_queued(state: TaskState) -> bool {
 
 /// Whether the task itself was dequeued because its group is throttled.
 fn is_dequeued(view: &DecisionView, pid: Pid) -> bool {
-    view.verdict == VerdictKind::Leave && view.pid == Some(pid)
+    view.action == ActionKind::Leave && view.pid == Some(pid)
 }
 
 /// Whether the event ends the state that the task was in.
@@ -265,14 +265,14 @@ fn ends(event: &Event, why: &Why) -> bool {
 
 impl RunnerHistory {
     fn note(&mut self, decision: &Decision) {
-        match decision.verdict {
-            Verdict::PickGroup(_) => {
+        match decision.action {
+            Action::PickGroup(_) => {
                 if decision.queue == GroupId::ROOT {
                     self.levels.clear();
                 }
                 self.levels.push(*decision);
             }
-            Verdict::Pick(task) => {
+            Action::Pick(task) => {
                 let above = decision.queue != GroupId::ROOT;
                 let mut picked = if above { std::mem::take(&mut self.levels) } else { Vec::new() };
                 picked.push(*decision);
@@ -289,9 +289,9 @@ impl RunnerHistory {
                     }
                 }
             }
-            Verdict::Keep(_) | Verdict::Stay(_) => self.keep(decision),
-            Verdict::Throttle(_) => self.throttled.push(*decision),
-            Verdict::Unthrottle(pool) => self.throttled.retain(|other| other.verdict != Verdict::Throttle(pool)),
+            Action::Keep(_) | Action::Stay(_) => self.keep(decision),
+            Action::Throttle(_) => self.throttled.push(*decision),
+            Action::Unthrottle(pool) => self.throttled.retain(|other| other.action != Action::Throttle(pool)),
             _ => {}
         }
     }
@@ -305,7 +305,7 @@ impl RunnerHistory {
 
     /// The decision that keeps the group, the deadline task, or the whole real-time class, from running.
     fn throttle(&self, pool: Pool) -> Option<&Decision> {
-        self.throttled.iter().find(|decision| decision.verdict == Verdict::Throttle(pool))
+        self.throttled.iter().find(|decision| decision.action == Action::Throttle(pool))
     }
 }
 
@@ -319,7 +319,7 @@ struct TaskHistory {
 
 impl TaskHistory {
     fn note(&mut self, stepper: &mut Stepper<'_>) {
-        let places = |kept: &Decided| matches!(kept.decision.verdict, Verdict::Place(..) | Verdict::Pull(..));
+        let places = |kept: &Decided| matches!(kept.decision.action, Action::Place(..) | Action::Pull(..));
         for kept in stepper.decided.drain(..).filter(places) {
             if let Some(pid) = pid_of(&kept.decision) {
                 put(&mut self.placed, pid, kept);
@@ -441,7 +441,7 @@ fn answer(
         picked: ran.unwrap_or_default(),
         kept: turn.kept.iter().map(view).collect(),
         kept_total: turn.kept_total,
-        asked: asked(flags),
+        resched: resched(flags),
         executes: stepper.session.executes(cpu),
         next_tick_ns: flags.next_tick,
         ended_ns: None,
@@ -463,7 +463,7 @@ fn state(task: &TaskView, delayed: bool, throttled: bool) -> TaskState {
     }
 }
 
-fn asked(cpu: CpuView) -> Option<&'static str> {
+fn resched(cpu: CpuView) -> Option<&'static str> {
     match (cpu.need_resched, cpu.need_resched_lazy) {
         (true, _) => Some("full"),
         (false, true) => Some("lazy"),

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use schedlab_model::Nanos;
 use serde_json::json;
 
-use super::crew::Times;
 use super::history::Waker;
 use super::names::{Name, Names};
+use super::threads::Times;
 
-/// The parts of one or more samples, in ns. They add up to the length of the samples, except for `elsewhere` and `crew`.
+/// The parts of one or more samples, in ns. They add up to the length of the samples, except for `elsewhere` and `threads`.
 #[derive(Clone, Default)]
 pub struct Account {
     /// No task worked on it: it was in a queue of the workload.
@@ -33,7 +33,7 @@ pub struct Account {
     /// What ended the sleeps.
     pub wakers: BTreeMap<Waker, Nanos>,
     /// What the tasks of the program did during `queued`: ns times tasks.
-    pub crew: Times,
+    pub threads: Times,
 }
 
 impl Account {
@@ -54,7 +54,7 @@ impl Account {
             part.iter().for_each(|(name, ns)| *all.entry(*name).or_default() += ns);
         }
         other.wakers.iter().for_each(|(waker, ns)| *self.wakers.entry(*waker).or_default() += ns);
-        self.crew.iter_mut().zip(other.crew).for_each(|(total, part)| *total += part);
+        self.threads.iter_mut().zip(other.threads).for_each(|(total, part)| *total += part);
     }
 
     pub fn json(&self, names: &Names) -> serde_json::Value {
@@ -72,7 +72,7 @@ impl Account {
             "before": named(&self.before),
             "thieves": named(&self.thieves),
             "wakers": wakers,
-            "crew": self.crew,
+            "threads": self.threads,
         })
     }
 }

@@ -7,11 +7,11 @@ use schedlab_model::{Nanos, Pid};
 use schedlab_trace::TaskState;
 
 use super::account::Account;
-use super::crew::{Crew, ASLEEP, RUNNING, WAITING};
 use super::free::Held;
 use super::history::{Executed, History, Slice, Stay, Waker, What};
 use super::load::Load;
 use super::names::Name;
+use super::threads::{ProgramThreads, ASLEEP, RUNNING, WAITING};
 
 /// What a task does now.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -91,7 +91,7 @@ pub struct Kernel {
     executed: Vec<Executed>,
     tasks: BTreeMap<Pid, Task>,
     programs: BTreeMap<Pid, Name>,
-    crews: BTreeMap<Name, Crew>,
+    threads_of: BTreeMap<Name, ProgramThreads>,
     free: Held,
 }
 
@@ -107,7 +107,7 @@ impl Kernel {
             executed: vec![Executed::default(); cpus],
             tasks: BTreeMap::new(),
             programs: BTreeMap::new(),
-            crews: BTreeMap::new(),
+            threads_of: BTreeMap::new(),
             free: Held::default(),
         }
     }
@@ -176,8 +176,8 @@ impl Kernel {
 
     fn ended(&mut self, now: Nanos, pid: Pid) {
         if let Some(task) = self.tasks.remove(&pid) {
-            if let Some(crew) = self.crews.get_mut(&task.program) {
-                crew.change(now, task.counted, None);
+            if let Some(threads) = self.threads_of.get_mut(&task.program) {
+                threads.change(now, task.counted, None);
             }
         }
         self.programs.remove(&pid);
@@ -234,7 +234,7 @@ impl Kernel {
         if queue {
             task.queueing = (begin, now);
             let program = task.program;
-            self.crew(now, program);
+            self.add_program(now, program);
             return ns;
         }
         let (since, until) = task.queueing;
@@ -253,8 +253,8 @@ impl Kernel {
             account.unknown = ns - queued;
             return account;
         };
-        if let Some(crew) = self.crews.get(&task.program).filter(|_| queued > 0) {
-            account.crew = crew.between(begin, begin + queued);
+        if let Some(threads) = self.threads_of.get(&task.program).filter(|_| queued > 0) {
+            account.threads = threads.between(begin, begin + queued);
         }
         let mut known = 0;
         for stay in task.between(begin + queued, now, now) {
@@ -319,11 +319,11 @@ impl Kernel {
     }
 
     /// The tasks of a program, counted by state from now on.
-    fn crew(&mut self, now: Nanos, program: Name) {
-        if self.crews.contains_key(&program) {
+    fn add_program(&mut self, now: Nanos, program: Name) {
+        if self.threads_of.contains_key(&program) {
             return;
         }
-        self.crews.insert(program, Crew::default());
+        self.threads_of.insert(program, ProgramThreads::default());
         let pids: Vec<Pid> =
             self.tasks.iter().filter(|(_, task)| task.program == program).map(|(pid, _)| *pid).collect();
         pids.into_iter().for_each(|pid| self.count(now, pid));
@@ -332,14 +332,14 @@ impl Kernel {
     /// Updates the counts of the program, if there are any, with the state of a task.
     fn count(&mut self, now: Nanos, pid: Pid) {
         let Some(task) = self.tasks.get_mut(&pid) else { return };
-        let Some(crew) = self.crews.get_mut(&task.program) else { return };
+        let Some(threads) = self.threads_of.get_mut(&task.program) else { return };
         let state = match task.state {
             State::Unknown => None,
             State::Running(_) => Some(RUNNING),
             State::Waiting => Some(WAITING),
             State::Asleep => Some(if task.queued.is_some() { WAITING } else { ASLEEP }),
         };
-        crew.change(now, task.counted, state);
+        threads.change(now, task.counted, state);
         task.counted = state;
     }
 }

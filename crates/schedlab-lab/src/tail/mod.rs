@@ -4,7 +4,6 @@
 //! Left out: single events. `crate::timeline` has those.
 
 mod account;
-mod crew;
 mod free;
 mod history;
 mod kernel;
@@ -13,6 +12,7 @@ mod names;
 mod reduce;
 #[cfg(test)]
 mod tests;
+mod threads;
 
 use schedlab_model::Nanos;
 use schedlab_sim::Watch;
@@ -35,14 +35,14 @@ pub struct Question {
 /// Runs a specification again and divides the samples of each band. The JSON has `digest`, `events`, and
 ///
 /// - `bands`: for each the number of samples, their ns, and the `parts` of these; `behind` (what ran on the CPU on whose
-///   runqueue a task waited), `wakers` (what ended a sleep), `crew` (what the threads did while a request was queued), each
+///   runqueue a task waited), `wakers` (what ended a sleep), `threads` (what the threads did while a request was queued), each
 ///   in ns by name; `tasks`, `lanes` and `tenths` count samples;
 /// - `tenths`: number and ns of all samples in each tenth of the time after the warm-up;
 /// - `slowest`: the longest samples, one by one;
 /// - `load`: for each kernel how its CPUs were used after the warm-up.
 ///
 /// Memory grows with the number of living tasks and of CPUs, not with the length of the run: see `history::STAYS`,
-/// `history::SLICES`, `free::CHANGES` and `crew::CHANGES`. Time before what they keep is the part `unknown`.
+/// `history::SLICES`, `free::CHANGES` and `threads::CHANGES`. Time before what they keep is the part `unknown`.
 pub fn tail<W: Watch>(spec: &RunSpec, question: &Question, watch: &W) -> Result<serde_json::Value, LabError> {
     let mut reduction = Reduction::new(question, spec.warmup, spec.duration);
     reduction.kernel("", 0, spec.machine.topology.nr_cpus(), &plan(spec, spec));

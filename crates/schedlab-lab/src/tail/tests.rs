@@ -117,7 +117,7 @@ fn what_the_threads_did_meanwhile_is_counted() {
     reduction.event(&sample(570, 1, 250));
     let found = reduction.finish(1_000);
     // From 320 to 570: ran 30 + 30 + 70, waited 70 + 30, slept 20.
-    assert_eq!(found["slowest"][0]["crew"], json!([130, 100, 20]));
+    assert_eq!(found["slowest"][0]["threads"], json!([130, 100, 20]));
 }
 
 #[test]

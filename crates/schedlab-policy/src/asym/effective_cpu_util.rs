@@ -1,4 +1,4 @@
-//! The utilisation of a CPU by all classes, as the governor schedutil asks for it.
+//! The utilisation of a CPU by all classes, as the governor schedutil uses it.
 
 use schedlab_model::{CpuId, Nanos};
 

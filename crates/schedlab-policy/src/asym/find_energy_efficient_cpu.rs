@@ -8,9 +8,9 @@ use schedlab_model::{CpuId, TaskId};
 
 use super::energy::PerfTable;
 use super::fits::fits_capacity;
+use crate::candidate::{Candidate, Role};
 use crate::fair::class::FairClass;
 use crate::features::Feature;
-use crate::looked::{Role, Step};
 use crate::pelt::series::CAPACITY_SCALE;
 use crate::sched::types::Tested;
 use crate::select::select_rule::{SelectRule, Selected};
@@ -69,7 +69,7 @@ impl FairClass<'_> {
         }
         let better = best_fits && prev_delta.is_none_or(|prev| best.0 < prev);
         let (cpu, rule) = if better { (best.1, SelectRule::LeastEnergy) } else { (prev, SelectRule::PrevEnergy) };
-        tested.step(|| Step::of("find_energy_efficient_cpu", cpu, Role::OfGroup, "least energy: chosen"));
+        tested.consider(|| Candidate::of("find_energy_efficient_cpu", cpu, Role::OfGroup, "least energy: chosen"));
         Some((cpu, rule))
     }
 
@@ -173,6 +173,6 @@ impl FairClass<'_> {
     fn explain_energy(&self, cpu: CpuId, role: Role, delta: u64, tested: &mut Tested) {
         // In microwatts times utilisation, of which 1,024 is a whole CPU.
         let numbers = [("more power, uW", (delta / CAPACITY_SCALE) as i64)];
-        tested.step(|| Step::of("find_energy_efficient_cpu", cpu, role, "candidate").with(numbers));
+        tested.consider(|| Candidate::of("find_energy_efficient_cpu", cpu, role, "candidate").with(numbers));
     }
 }

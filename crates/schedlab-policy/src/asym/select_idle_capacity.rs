@@ -5,9 +5,9 @@
 
 use schedlab_model::{CpuId, TaskId};
 
+use crate::candidate::{Candidate, Role};
 use crate::fair::class::FairClass;
 use crate::features::Feature;
-use crate::looked::{Role, Step};
 use crate::sched::types::Tested;
 use crate::select::select_rule::{SelectRule, Selected};
 
@@ -61,6 +61,6 @@ impl FairClass<'_> {
             ("expected utilisation", self.fair.task_util_est(task) as i64),
             ("capacity", self.capacity_of(cpu) as i64),
         ];
-        tested.step(|| Step::of("select_idle_capacity", cpu, Role::Capacity, answer).with(numbers));
+        tested.consider(|| Candidate::of("select_idle_capacity", cpu, Role::Capacity, answer).with(numbers));
     }
 }

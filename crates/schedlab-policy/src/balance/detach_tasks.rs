@@ -13,7 +13,7 @@
 use schedlab_model::{CpuId, TaskId};
 
 use super::{CpuIdle, Env, Migrate};
-use crate::decision::{Decision, Function, Verdict};
+use crate::decision::{Action, Decision, Function};
 use crate::fair::class::FairClass;
 use crate::features::Feature;
 use crate::flags::{Dequeue, Enqueue, WakeFlags};
@@ -141,7 +141,7 @@ impl FairClass<'_> {
         };
         let left = i64::from(self.core.rqs[src.index()].nr_running);
         let compared = [("tasks left there", left), ("imbalance", i64::try_from(env.imbalance).unwrap_or(i64::MAX))];
-        self.fair.record(Decision::outside(env.now, env.dst, Verdict::Pull(task, src), rule, None, compared));
+        self.fair.record(Decision::outside(env.now, env.dst, Action::Pull(task, src), rule, None, compared));
     }
 
     /// Records why a task stays where it is.
@@ -157,7 +157,7 @@ impl FairClass<'_> {
                 Stays::HotBuddy => ([("", 0); 2], Some(Feature::CacheHotBuddy)),
                 _ => ([("", 0); 2], None),
             };
-            let skip = Decision::outside(env.now, env.dst, Verdict::Skip(task, src), stays.rule(), feature, compared);
+            let skip = Decision::outside(env.now, env.dst, Action::Skip(task, src), stays.rule(), feature, compared);
             let by_size = matches!(stays, Stays::TooSmall | Stays::Fits | Stays::TooBig(_));
             let decided_by = if by_size { Function::DetachTasks } else { Function::Usual };
             self.fair.record(Decision { decided_by, ..skip });

@@ -11,7 +11,7 @@ use schedlab_model::{CpuId, Nanos};
 
 use super::domains::DomainState;
 use super::CpuIdle;
-use crate::decision::{Decision, Verdict};
+use crate::decision::{Action, Decision};
 use crate::fair::class::FairClass;
 use crate::features::Feature;
 use crate::jiffies::{Jiffies, UPTIME};
@@ -64,7 +64,7 @@ impl FairClass<'_> {
                 false => ("the root domain is not marked as overloaded", [("", 0); 2]),
                 true => ("its idle periods are too short", [("average idle", avg_idle as i64), ("cost", least as i64)]),
             };
-            self.fair.record(Decision::outside(now, cpu, Verdict::NoNewidle, rule, None, compared));
+            self.fair.record(Decision::outside(now, cpu, Action::NoNewidle, rule, None, compared));
         }
     }
 

@@ -9,7 +9,7 @@
 
 use schedlab_model::{rarely, CpuId, Nanos, TaskId};
 
-use crate::decision::{Decision, Verdict};
+use crate::decision::{Action, Decision};
 use crate::fair::class::FairClass;
 use crate::features::Feature;
 use crate::flags::{Dequeue, Enqueue};
@@ -74,11 +74,11 @@ impl FairClass<'_> {
         if self.fair.is_recording() {
             let left = i64::from(self.core.rqs[src.index()].nr_running);
             let compared = [("tasks left there", left), ("CPU that was woken on", i64::from(src.0))];
-            let verdict = Verdict::Pull(task, src);
+            let action = Action::Pull(task, src);
             self.fair.record(Decision::outside(
                 now,
                 cpu,
-                verdict,
+                action,
                 "head of the shared wakequeue",
                 Some(Feature::Swqueue),
                 compared,

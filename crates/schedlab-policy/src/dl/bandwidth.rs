@@ -45,7 +45,7 @@ pub struct DlOverflow {
 }
 
 impl Dl {
-    /// `sched_dl_overflow`: whether a task with these parameters does not fit beside the others. `task`: the one that
+    /// `sched_dl_overflow`: whether a task with these parameters does not fit in addition to the others. `task`: the one that
     /// changes its parameters, whose present bandwidth does not count.
     pub fn sched_dl_overflow(&self, task: Option<TaskId>, dl: DlPolicy) -> Option<DlOverflow> {
         let DlBw { bw, cpus, total_bw } = self.dl_bw;

@@ -3,7 +3,7 @@
 use schedlab_model::{CpuId, Nanos, Pid, TaskId};
 
 use super::{rq_clock, Dl};
-use crate::decision::{Class, Decision, During, Function, Pool, Verdict};
+use crate::decision::{Action, Class, Decision, During, Function, Pool};
 use crate::queue_view::DeadlineView;
 use crate::{Core, Resched};
 
@@ -29,7 +29,7 @@ impl Dl {
             let next = self.queued(cpu).find(|other| *other != task);
             let other = next.map_or(("", 0), |next| ("next deadline in", self.to_deadline(core, cpu, next, now)));
             let compared = [("deadline in", self.to_deadline(core, cpu, task, now)), other];
-            let decision = Decision::outside(now, cpu, Verdict::Pick(task), "earliest deadline", None, compared);
+            let decision = Decision::outside(now, cpu, Action::Pick(task), "earliest deadline", None, compared);
             core.record(Decision { class: Class::Deadline, ..decision });
         }
     }
@@ -41,24 +41,24 @@ impl Dl {
         cpu: CpuId,
         task: TaskId,
         rule: &'static str,
-        asked: Resched,
+        resched: Resched,
         now: Nanos,
     ) {
         let Some(curr) = self.curr(cpu) else { return };
         if core.is_recording() {
-            let verdict = if asked == Resched::No { Verdict::Keep(task) } else { Verdict::Preempt(task) };
+            let action = if resched == Resched::No { Action::Keep(task) } else { Action::Preempt(task) };
             let compared = [
                 ("deadline in", self.to_deadline(core, cpu, task, now)),
                 ("running deadline in", self.to_deadline(core, cpu, curr, now)),
             ];
-            let decision = Decision::outside(now, cpu, verdict, rule, None, compared);
-            core.record(Decision { class: Class::Deadline, during: During::Wakeup, asked, ..decision });
+            let decision = Decision::outside(now, cpu, action, rule, None, compared);
+            core.record(Decision { class: Class::Deadline, during: During::Wakeup, resched, ..decision });
         }
     }
 
     /// The task has used up its runtime, or yielded the rest.
     #[inline]
-    pub(super) fn explain_throttle(&self, core: &mut Core, cpu: CpuId, task: TaskId, asked: Resched, now: Nanos) {
+    pub(super) fn explain_throttle(&self, core: &mut Core, cpu: CpuId, task: TaskId, resched: Resched, now: Nanos) {
         if core.is_recording() {
             let se = self.tasks[task.index()];
             let (throttled, runtime) = (se.dl_throttled, se.runtime);
@@ -70,22 +70,22 @@ impl Dl {
             let next = se.policy.map_or(0, |dl| se.dl_next_period(dl) as i64 - rq_clock(core, cpu, now) as i64);
             let next = if throttled { next } else { self.to_deadline(core, cpu, task, now) };
             let name = if throttled { "next period in" } else { "deadline in" };
-            let verdict = if throttled { Verdict::Throttle(Pool::Deadline(task)) } else { Verdict::Stay(task) };
+            let action = if throttled { Action::Throttle(Pool::Deadline(task)) } else { Action::Stay(task) };
             let compared = [("runtime left", runtime), (name, next)];
-            let decision = Decision::outside(now, cpu, verdict, rule, None, compared);
-            core.record(Decision { class: Class::Deadline, asked, ..decision });
+            let decision = Decision::outside(now, cpu, action, rule, None, compared);
+            core.record(Decision { class: Class::Deadline, resched, ..decision });
         }
     }
 
     /// The task's next period has begun.
     #[inline]
-    pub(super) fn explain_replenish(&self, core: &mut Core, cpu: CpuId, task: TaskId, asked: Resched, now: Nanos) {
+    pub(super) fn explain_replenish(&self, core: &mut Core, cpu: CpuId, task: TaskId, resched: Resched, now: Nanos) {
         if core.is_recording() {
             let runtime = self.tasks[task.index()].runtime;
             let compared = [("runtime", runtime), ("deadline in", self.to_deadline(core, cpu, task, now))];
-            let verdict = Verdict::Unthrottle(Pool::Deadline(task));
-            let decision = Decision::outside(now, cpu, verdict, "its next period has begun", None, compared);
-            core.record(Decision { class: Class::Deadline, asked, ..decision });
+            let action = Action::Unthrottle(Pool::Deadline(task));
+            let decision = Decision::outside(now, cpu, action, "its next period has begun", None, compared);
+            core.record(Decision { class: Class::Deadline, resched, ..decision });
         }
     }
 
@@ -99,7 +99,7 @@ impl Dl {
             };
             let left = i64::from(core.nr_running(from));
             let compared = [("deadline in", self.to_deadline(core, to, task, now)), ("tasks left there", left)];
-            let decision = Decision::outside(now, to, Verdict::Pull(task, from), rule, None, compared);
+            let decision = Decision::outside(now, to, Action::Pull(task, from), rule, None, compared);
             core.record(Decision { class: Class::Deadline, decided_by, ..decision });
         }
     }

@@ -23,7 +23,7 @@ pub(super) struct Arena {
     pub groups: Vec<TaskGroup>,
     /// Accesses to the sums of the groups.
     pub group_loads: GroupLoadLog,
-    /// There are groups beside the root: entities may have parents. Paths that every switch takes test this alone.
+    /// There are groups besides the root: entities may have parents. Paths that every switch takes test this alone.
     pub grouped: bool,
     /// Tasks of all groups compete on the queue of their CPU.
     flat: bool,

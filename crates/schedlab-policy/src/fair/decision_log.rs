@@ -24,9 +24,9 @@ impl DecisionLog {
     /// The decisions from number `from` on were made in this call, which left the CPU with this request. Whether there
     /// were any.
     #[cold]
-    pub(super) fn set_during(&mut self, from: usize, during: During, asked: Resched) -> bool {
+    pub(super) fn set_during(&mut self, from: usize, during: During, resched: Resched) -> bool {
         let since = self.decisions.as_mut().and_then(|log| log.get_mut(from..)).unwrap_or_default();
-        since.iter_mut().for_each(|decision| (decision.during, decision.asked) = (during, asked));
+        since.iter_mut().for_each(|decision| (decision.during, decision.resched) = (during, resched));
         !since.is_empty()
     }
 }

@@ -4,7 +4,7 @@ use super::entity::EntityId;
 use super::explain::Reason;
 use super::place_entity::relative;
 use super::queues::Queues;
-use crate::decision::Verdict;
+use crate::decision::Action;
 use crate::features::Feature;
 use crate::flags::Dequeue;
 use crate::{DelayedLag, ZeroPoint};
@@ -199,7 +199,7 @@ impl Queues {
         let v = q.average(entities).vruntime();
         let compared = [("vruntime", q.key(entities[id].vruntime)), ("V", q.key(v))];
         let reason = Reason { rule: "sleeps while not eligible", feature: Some(Feature::DelayDequeue), compared };
-        let verdict = self.arena.stands_for(id).map_or(Verdict::Delay(id.task_id()), Verdict::DelayGroup);
-        self.explain(rq, now, verdict, reason);
+        let action = self.arena.stands_for(id).map_or(Action::Delay(id.task_id()), Action::DelayGroup);
+        self.explain(rq, now, action, reason);
     }
 }

@@ -7,7 +7,7 @@ use super::cfs_rq::CfsRq;
 use super::entities::Entities;
 use super::entity::{Entity, EntityId};
 use super::queues::Queues;
-use crate::decision::{Decision, Function, Verdict};
+use crate::decision::{Action, Decision, Function};
 use crate::features::Feature;
 use schedlab_model::{rarely, Nanos, Pid, TaskId, Vruntime};
 
@@ -43,29 +43,29 @@ impl Queues {
 
     /// Records a decision on queue `rq`.
     #[cold]
-    pub fn explain(&mut self, rq: usize, now: Nanos, verdict: Verdict, reason: Reason) {
-        self.explain_by(rq, now, verdict, EntityId::NIL, reason);
+    pub fn explain(&mut self, rq: usize, now: Nanos, action: Action, reason: Reason) {
+        self.explain_by(rq, now, action, EntityId::NIL, reason);
     }
 
     /// The same about a task that `entity` stands for on that queue.
     #[cold]
-    pub fn explain_by(&mut self, rq: usize, now: Nanos, verdict: Verdict, entity: EntityId, reason: Reason) {
-        let decision = self.decision(rq, now, verdict, entity, reason);
+    pub fn explain_by(&mut self, rq: usize, now: Nanos, action: Action, entity: EntityId, reason: Reason) {
+        let decision = self.decision(rq, now, action, entity, reason);
         self.record(decision);
     }
 
-    fn decision(&self, rq: usize, now: Nanos, verdict: Verdict, entity: EntityId, reason: Reason) -> Decision {
+    fn decision(&self, rq: usize, now: Nanos, action: Action, entity: EntityId, reason: Reason) -> Decision {
         let (q, root) = (&self.arena.rqs[rq], &self.arena.rqs[self.arena.root_of(rq)]);
-        let (cpu, queue, asked, by) = (q.cpu, q.group, root.resched, self.arena.stands_for(entity));
-        let decision = Decision::outside(now, cpu, verdict, reason.rule, reason.feature, reason.compared);
-        Decision { queue, by, asked, ..decision }
+        let (cpu, queue, resched, by) = (q.cpu, q.group, root.resched, self.arena.stands_for(entity));
+        let decision = Decision::outside(now, cpu, action, reason.rule, reason.feature, reason.compared);
+        Decision { queue, by, resched, ..decision }
     }
 
     /// An entity was picked.
     #[cold]
     pub fn explain_pick(&mut self, rq: usize, picked: EntityId, reason: Reason, now: Nanos) {
         let group = self.arena.stands_for(picked);
-        self.explain(rq, now, group.map_or(Verdict::Pick(picked.task_id()), Verdict::PickGroup), reason);
+        self.explain(rq, now, group.map_or(Action::Pick(picked.task_id()), Action::PickGroup), reason);
     }
 
     /// The turn of the running task ended, because its own or a group's entity has run enough.
@@ -73,7 +73,7 @@ impl Queues {
     pub fn explain_end(&mut self, rq: usize, curr: EntityId, decided_by: Function, reason: Reason, now: Nanos) {
         // While a task is being put there is no current one below: the turn is over already.
         if let Some(task) = self.arena.leaf(self.arena.root_of(rq)).task() {
-            let decision = self.decision(rq, now, Verdict::Expire(task), curr, reason);
+            let decision = self.decision(rq, now, Action::Expire(task), curr, reason);
             self.record(Decision { decided_by, ..decision });
         }
     }
@@ -86,7 +86,7 @@ impl Queues {
             let rq = self.arena.competes_on(self.arena.entities[id].rq());
             if self.arena.rqs[rq].nr_competing(&self.config) > 1 {
                 let reason = self.reason_to_stay(rq, id);
-                self.explain_by(rq, now, Verdict::Stay(task), id, reason);
+                self.explain_by(rq, now, Action::Stay(task), id, reason);
             }
             id = self.arena.competitor_above(id);
         }

@@ -1,4 +1,4 @@
-//! Cache-aware balancing as the class's callers see it: who shares memory, and the work of a task before it returns to user
+//! Cache-aware balancing, called by the class: which tasks share memory, and the work of a task before it returns to user
 //! mode ([`crate::sched_cache`]). Every call does nothing where it is not active.
 
 use schedlab_model::{CpuId, Nanos, TaskId, Topology};

@@ -5,7 +5,7 @@ use crate::weight::LoadWeight;
 use crate::{FairPolicy, KernelConfig, SliceSource, TaskAttr};
 use schedlab_model::Nanos;
 
-/// Shortest and longest slice a task may ask for.
+/// Shortest and longest slice a task may request.
 pub(super) const SLICE_RANGE: (Nanos, Nanos) = (100_000, 100_000_000);
 
 impl Entity {

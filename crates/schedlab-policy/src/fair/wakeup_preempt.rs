@@ -12,7 +12,7 @@ use super::explain::Reason;
 use super::fair_sched_class::Fair;
 use super::pick_eevdf::PickRule;
 use super::queues::Queues;
-use crate::decision::{During, Verdict};
+use crate::decision::{Action, During};
 use crate::features::Feature;
 use crate::flags::WakeFlags;
 use crate::{FairPolicy, IdleRule, KernelConfig, Resched, WakeupRule};
@@ -355,8 +355,8 @@ impl Queues {
     #[cold]
     fn explain_check(&mut self, check: Check, preempts: bool, reason: Reason) {
         let task = check.tasks.1.task_id();
-        let verdict = if preempts { Verdict::Preempt(task) } else { Verdict::Keep(task) };
-        self.explain_by(check.rq, check.now, verdict, check.wakee, reason);
+        let action = if preempts { Action::Preempt(task) } else { Action::Keep(task) };
+        self.explain_by(check.rq, check.now, action, check.wakee, reason);
     }
 }
 

@@ -1,4 +1,4 @@
-//! The pages of an address space: on which node each of them is, which ones the scan has made inaccessible, and who used
+//! The pages of an address space: on which node each of them is, which ones the scan has made inaccessible, and which task used
 //! them last.
 //!
 //! A task uses the pages of its own mapping and those of the mapping that its process shares one after the other, over and

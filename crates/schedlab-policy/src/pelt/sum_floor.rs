@@ -48,7 +48,7 @@ impl SumFloor {
         }
     }
 
-    /// The sum to keep beside `avg`.
+    /// The sum to keep with `avg`.
     #[inline]
     pub(super) fn keep(self, sum: u64, avg: u64, divider: u64) -> u64 {
         match self {

@@ -10,7 +10,7 @@ use super::{Driver, Effect, Leaving, Schedule, Scheduler, Timer};
 /// balance; the pick; where that finds nothing, newidle balancing and another pick; the switch; the slice's timer; balance
 /// callbacks.
 #[inline(always)]
-pub fn schedule(driver: &mut impl Driver, cpu: CpuId, schedule: Schedule) {
+pub fn __schedule(driver: &mut impl Driver, cpu: CpuId, schedule: Schedule) {
     let decided = driver.sched().decided();
     let now = driver.clock_task(cpu);
     // The clock by which the running task is charged.

@@ -1,7 +1,7 @@
 //! Records of the decisions of the class, and of its throttling.
 
 use super::Rt;
-use crate::decision::{Class, Decision, During, Function, Pool, Verdict};
+use crate::decision::{Action, Class, Decision, During, Function, Pool};
 use crate::queue_view::RealTimeView;
 use crate::{Core, Resched};
 use schedlab_model::{CpuId, Nanos, Pid, TaskId};
@@ -32,33 +32,33 @@ impl Rt {
     pub(super) fn explain_pick(&self, core: &mut Core, cpu: CpuId, task: TaskId, now: Nanos) {
         if core.is_recording() {
             let (rule, compared) = ("first of the best priority", self.against_next(cpu, task));
-            let decision = Decision::outside(now, cpu, Verdict::Pick(task), rule, None, compared);
+            let decision = Decision::outside(now, cpu, Action::Pick(task), rule, None, compared);
             core.record(Decision { class: Class::RealTime, ..decision });
         }
     }
 
-    /// The tick of a running task; `asked`: it must go.
+    /// The tick of a running task; `resched`: the request that follows from it.
     #[inline]
-    pub(super) fn explain_tick(&self, core: &mut Core, cpu: CpuId, task: TaskId, asked: Resched, now: Nanos) {
+    pub(super) fn explain_tick(&self, core: &mut Core, cpu: CpuId, task: TaskId, resched: Resched, now: Nanos) {
         if core.is_recording() {
-            self.record_tick(core, cpu, task, asked, now);
+            self.record_tick(core, cpu, task, resched, now);
         }
     }
 
     #[cold]
-    fn record_tick(&self, core: &mut Core, cpu: CpuId, task: TaskId, asked: Resched, now: Nanos) {
-        if asked == Resched::No && core.nr_running(cpu) < 2 || self.is_throttled(cpu) {
+    fn record_tick(&self, core: &mut Core, cpu: CpuId, task: TaskId, resched: Resched, now: Nanos) {
+        if resched == Resched::No && core.nr_running(cpu) < 2 || self.is_throttled(cpu) {
             return;
         }
         let round_robin = self.policy(task).is_some_and(|policy| policy.round_robin);
-        let rule = match (asked, round_robin) {
+        let rule = match (resched, round_robin) {
             (Resched::No, true) => "its time slice goes on",
             (Resched::No, false) => "SCHED_FIFO: until it blocks or a better one comes",
             _ => "its time slice is used up, others have its priority",
         };
-        let verdict = if asked == Resched::No { Verdict::Stay(task) } else { Verdict::Expire(task) };
-        let decision = Decision::outside(now, cpu, verdict, rule, None, self.against_next(cpu, task));
-        core.record(Decision { class: Class::RealTime, during: During::Tick, asked, ..decision });
+        let action = if resched == Resched::No { Action::Stay(task) } else { Action::Expire(task) };
+        let decision = Decision::outside(now, cpu, action, rule, None, self.against_next(cpu, task));
+        core.record(Decision { class: Class::RealTime, during: During::Tick, resched, ..decision });
     }
 
     /// A task was pushed or pulled.
@@ -70,26 +70,26 @@ impl Rt {
             };
             let left = i64::from(core.nr_running(from));
             let compared = [("priority", self.priority(Some(task))), ("tasks left there", left)];
-            let decision = Decision::outside(now, to, Verdict::Pull(task, from), rule, None, compared);
+            let decision = Decision::outside(now, to, Action::Pull(task, from), rule, None, compared);
             core.record(Decision { class: Class::RealTime, decided_by, ..decision });
         }
     }
 
     /// After anything that may have begun or ended it: whether the class has to leave the CPU to others.
     #[inline]
-    pub(super) fn note_limit(&mut self, core: &mut Core, cpu: CpuId, asked: Resched, now: Nanos) {
+    pub(super) fn note_limit(&mut self, core: &mut Core, cpu: CpuId, resched: Resched, now: Nanos) {
         if core.is_recording() && self.is_limited(cpu) != self.rqs[cpu.index()].shown_limited {
-            self.record_limit(core, cpu, asked, now);
+            self.record_limit(core, cpu, resched, now);
         }
     }
 
     #[cold]
-    fn record_limit(&mut self, core: &mut Core, cpu: CpuId, asked: Resched, now: Nanos) {
+    fn record_limit(&mut self, core: &mut Core, cpu: CpuId, resched: Resched, now: Nanos) {
         let limited = self.is_limited(cpu);
         self.rqs[cpu.index()].shown_limited = limited;
         let (rule, compared) = self.limit_state(cpu, now);
-        let verdict = if limited { Verdict::Throttle(Pool::RealTime) } else { Verdict::Unthrottle(Pool::RealTime) };
-        let decision = Decision::outside(now, cpu, verdict, rule, None, compared);
-        core.record(Decision { class: Class::RealTime, asked, ..decision });
+        let action = if limited { Action::Throttle(Pool::RealTime) } else { Action::Unthrottle(Pool::RealTime) };
+        let decision = Decision::outside(now, cpu, action, rule, None, compared);
+        core.record(Decision { class: Class::RealTime, resched, ..decision });
     }
 }

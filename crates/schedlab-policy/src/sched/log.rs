@@ -2,8 +2,8 @@
 
 use schedlab_model::{CpuId, Nanos};
 
+use crate::candidate::CandidateView;
 use crate::decision::Decision;
-use crate::looked::Looked;
 use crate::queue_view::QueueView;
 
 /// The log of a scheduler. Each decision has at most one view of its queue. The view of a decision outside the fair class
@@ -12,11 +12,11 @@ use crate::queue_view::QueueView;
 pub struct Log {
     on: bool,
     views_on: bool,
-    looks_on: bool,
+    candidates_on: bool,
     decisions: Vec<Decision>,
     views: Vec<Option<QueueView>>,
     /// For each placement, the index of its decision and the CPUs that it examined.
-    looks: Vec<(usize, Vec<Looked>)>,
+    candidates: Vec<(usize, Vec<CandidateView>)>,
 }
 
 /// A recorded decision.
@@ -27,13 +27,13 @@ pub struct Recorded {
     /// The CPU's queue before the decision, if recorded, with tasks named by their ids.
     pub queue: Option<QueueView>,
     /// For a placement: the CPUs that it examined, if recorded.
-    pub looked: Vec<Looked>,
+    pub candidates: Vec<CandidateView>,
 }
 
 impl Log {
-    /// Starts recording; `views`: with the queues, `looks`: with the CPUs that placements examined.
-    pub(super) fn switch_on(&mut self, views: bool, looks: bool) {
-        (self.on, self.views_on, self.looks_on) = (true, views, looks);
+    /// Starts recording; `views`: with the queues, `candidates`: with the CPUs that placements examined.
+    pub(super) fn switch_on(&mut self, views: bool, candidates: bool) {
+        (self.on, self.views_on, self.candidates_on) = (true, views, candidates);
     }
 
     /// Whether decisions are recorded.
@@ -44,8 +44,8 @@ impl Log {
 
     /// Whether the CPUs that placements examine are recorded.
     #[inline]
-    pub(crate) fn looks_on(&self) -> bool {
-        self.looks_on
+    pub(crate) fn candidates_on(&self) -> bool {
+        self.candidates_on
     }
 
     pub(crate) fn push(&mut self, decision: Decision, view: Option<QueueView>) {
@@ -56,8 +56,8 @@ impl Log {
     }
 
     /// Of the decision recorded last.
-    pub(crate) fn push_looks(&mut self, looks: Vec<Looked>) {
-        self.looks.push((self.decisions.len().saturating_sub(1), looks));
+    pub(crate) fn push_candidates(&mut self, candidates: Vec<CandidateView>) {
+        self.candidates.push((self.decisions.len().saturating_sub(1), candidates));
     }
 
     /// The decisions whose views are not complete, and their CPUs.
@@ -80,7 +80,7 @@ impl Log {
     pub(super) fn clear(&mut self) {
         self.decisions.clear();
         self.views.clear();
-        self.looks.clear();
+        self.candidates.clear();
     }
 
     pub(super) fn len(&self) -> usize {
@@ -94,12 +94,14 @@ impl Log {
 
     /// Everything recorded since the last call.
     pub(super) fn take(&mut self) -> Vec<Recorded> {
-        let (mut views, looks) = (std::mem::take(&mut self.views).into_iter(), std::mem::take(&mut self.looks));
-        let mut looks = looks.into_iter().peekable();
+        let (mut views, candidates) =
+            (std::mem::take(&mut self.views).into_iter(), std::mem::take(&mut self.candidates));
+        let mut candidates = candidates.into_iter().peekable();
         let decisions = std::mem::take(&mut self.decisions).into_iter().enumerate();
         let record = |(index, decision)| {
-            let looked = looks.next_if(|(of, _)| *of == index).map(|(_, looked)| looked).unwrap_or_default();
-            Recorded { decision, queue: views.next().flatten(), looked }
+            let candidates =
+                candidates.next_if(|(of, _)| *of == index).map(|(_, candidates)| candidates).unwrap_or_default();
+            Recorded { decision, queue: views.next().flatten(), candidates }
         };
         decisions.map(record).collect()
     }

@@ -120,7 +120,7 @@ impl Placement {
         let mut tested = Tested::new(asked.this, true);
         tested.in_task = asked.in_task;
         let (cpu, rule) = fair.with(&mut self.core).select_task_rq_fair(asked.task, asked.kind, &mut tested, asked.now);
-        let numbers = tested.steps().iter().flat_map(|step| step.numbers.iter().copied());
+        let numbers = tested.candidates().iter().flat_map(|candidate| candidate.numbers.iter().copied());
         let waker = [("tasks on the waker's CPU", i64::from(self.core.nr_running(asked.this)))];
         Placed { cpu, rule, compared: waker.into_iter().chain(numbers).collect() }
     }
@@ -180,7 +180,7 @@ impl Placement {
         self.core.idle.__update_idle_core(cpu);
     }
 
-    /// Whether a core of the CPU's cache is idle as far as searches know (`test_idle_cores`).
+    /// Whether searches assume that a core of the CPU's cache is idle (`test_idle_cores`).
     #[must_use]
     pub fn has_idle_cores(&self, cpu: CpuId) -> bool {
         self.core.idle.llc(self.core.idle.llc_of(cpu)).has_idle_cores

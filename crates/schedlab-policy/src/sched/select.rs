@@ -5,7 +5,7 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 
 use super::{Sched, Selection, TaskAttr, Tested, WakeKind};
 use crate::class::ClassList;
-use crate::decision::{Class, Decision, Function, Verdict};
+use crate::decision::{Action, Class, Decision, Function};
 use crate::features::Feature;
 use crate::procedure::Wakeup;
 use crate::version::placement::RemoteQueue;
@@ -20,7 +20,7 @@ impl<L: ClassList> Sched<L> {
     /// The same for a wakeup with all that is known of it.
     pub fn select_task_rq_for(&mut self, wakeup: Wakeup, kind: WakeKind, now: Nanos) -> Selection {
         let Wakeup { task, waker_cpu, here, in_task, .. } = wakeup;
-        let mut tested = Tested::new(waker_cpu, self.core.log.looks_on()).asking(self.core.queried());
+        let mut tested = Tested::new(waker_cpu, self.core.log.candidates_on()).asking(self.core.queried());
         (tested.here, tested.in_task) = (here, in_task);
         let exiting = self.curr(waker_cpu).is_some_and(|waker| self.core.tasks[waker.index()].exiting);
         let kind = if exiting { kind.without_sync() } else { kind };
@@ -63,16 +63,16 @@ impl<L: ClassList> Sched<L> {
     fn explain_placement(&mut self, task: TaskId, selection: &Selection, tested: Tested, now: Nanos) {
         let prev = self.core.cpu_of(task);
         let compared = [("last CPU", i64::from(prev.0)), ("waker's CPU", i64::from(tested.from.0))];
-        let verdict = Verdict::Place(task, selection.cpu);
+        let action = Action::Place(task, selection.cpu);
         let class = match self.core.attr(task) {
             TaskAttr { dl: Some(_), .. } => Class::Deadline,
             TaskAttr { rt: Some(_), .. } => Class::RealTime,
             _ => Class::Fair,
         };
-        let decision = Decision::outside(now, selection.cpu, verdict, selection.rule, tested.feature, compared);
+        let decision = Decision::outside(now, selection.cpu, action, selection.rule, tested.feature, compared);
         self.core.record(Decision { class, decided_by: tested.function, ..decision });
-        if let Some(looked) = tested.into_looked() {
-            self.core.log.push_looks(looked);
+        if let Some(views) = tested.into_views() {
+            self.core.log.push_candidates(views);
         }
         self.complete_views();
     }

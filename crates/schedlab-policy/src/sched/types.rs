@@ -2,11 +2,11 @@
 
 use schedlab_model::{rarely, CpuId, CpuMask, Distance, Nanos, TaskId, Topology};
 
+use crate::candidate::{Candidate, CandidateView};
 use crate::decision::Function;
 use crate::dl::policy::DlPolicy;
 use crate::features::Feature;
 use crate::group_id::GroupId;
-use crate::looked::{Looked, Step};
 use crate::rt::policy::RtPolicy;
 use crate::{FairPolicy, Resched};
 
@@ -159,24 +159,24 @@ pub struct Tested {
     pub(crate) function: Function,
     /// The CPUs whose test is a hypercall, and how many were made; `None`: there are no such hypercalls.
     asks: Option<(Box<CpuMask>, u32)>,
-    /// The steps, if they are recorded.
-    steps: Option<Box<Steps>>,
+    /// The candidates, if they are recorded.
+    candidates: Option<Box<Candidates>>,
 }
 
-/// The steps of a search.
+/// The candidates of a search, in the order in which they were considered.
 #[derive(Clone, Default, Debug)]
-struct Steps {
-    taken: Vec<Step>,
+struct Candidates {
+    considered: Vec<Candidate>,
     /// The same with the state of the CPUs.
-    looked: Vec<Looked>,
+    views: Vec<CandidateView>,
 }
 
 impl Tested {
     pub(crate) fn new(from: CpuId, records: bool) -> Self {
         let (counts, scans) = ([0; 5], Scans::default());
         let (feature, function) = (None, Function::Usual);
-        let (here, in_task, steps) = (false, true, records.then(Box::default));
-        Tested { from, here, in_task, counts, scans, feature, function, asks: None, steps }
+        let (here, in_task, candidates) = (false, true, records.then(Box::default));
+        Tested { from, here, in_task, counts, scans, feature, function, asks: None, candidates }
     }
 
     /// Tests of these CPUs ask the host.
@@ -209,43 +209,43 @@ impl Tested {
         self.from
     }
 
-    /// Adds a step, if they are recorded.
+    /// Adds a candidate, if they are recorded.
     #[inline(always)]
-    pub(crate) fn step(&mut self, step: impl FnOnce() -> Step) {
+    pub(crate) fn consider(&mut self, candidate: impl FnOnce() -> Candidate) {
         if rarely(self.is_recording()) {
-            self.push_step(step);
+            self.push_candidate(candidate);
         }
     }
 
     /// Out of line, so that searches contain no more than the call.
     #[cold]
     #[inline(never)]
-    fn push_step(&mut self, step: impl FnOnce() -> Step) {
-        if let Some(steps) = &mut self.steps {
-            steps.taken.push(step());
+    fn push_candidate(&mut self, candidate: impl FnOnce() -> Candidate) {
+        if let Some(candidates) = &mut self.candidates {
+            candidates.considered.push(candidate());
         }
     }
 
-    /// Whether steps are recorded.
+    /// Whether candidates are recorded.
     pub(crate) fn is_recording(&self) -> bool {
-        self.steps.is_some()
+        self.candidates.is_some()
     }
 
-    /// The steps so far.
-    pub(crate) fn steps(&self) -> &[Step] {
-        self.steps.as_ref().map_or(&[], |steps| &steps.taken)
+    /// The candidates so far.
+    pub(crate) fn candidates(&self) -> &[Candidate] {
+        self.candidates.as_ref().map_or(&[], |candidates| &candidates.considered)
     }
 
-    /// Stores the steps with the state of the CPUs.
-    pub(crate) fn set_looked(&mut self, looked: Vec<Looked>) {
-        if let Some(steps) = &mut self.steps {
-            steps.looked = looked;
+    /// Stores the candidates with the state of the CPUs.
+    pub(crate) fn set_views(&mut self, views: Vec<CandidateView>) {
+        if let Some(candidates) = &mut self.candidates {
+            candidates.views = views;
         }
     }
 
-    /// The steps with the state of the CPUs; `None`: steps are not recorded.
-    pub(crate) fn into_looked(self) -> Option<Vec<Looked>> {
-        self.steps.map(|steps| steps.looked)
+    /// The candidates with the state of the CPUs; `None`: they are not recorded.
+    pub(crate) fn into_views(self) -> Option<Vec<CandidateView>> {
+        self.candidates.map(|candidates| candidates.views)
     }
 
     /// The search has tested whether this CPU is available.

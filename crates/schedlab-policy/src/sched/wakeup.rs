@@ -4,7 +4,7 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 
 use super::{Core, Moves, Sched, WakeKind};
 use crate::class::ClassList;
-use crate::decision::{Class, Decision, During, Verdict};
+use crate::decision::{Action, Class, Decision, During};
 use crate::flags::{Enqueue, WakeFlags};
 use crate::version::placement::IdleSpell;
 use crate::Resched;
@@ -179,16 +179,16 @@ impl Core {
         task: TaskId,
         class: Class,
         rule: &'static str,
-        asked: Resched,
+        resched: Resched,
         now: Nanos,
     ) {
         if self.is_recording() {
             let priority = |task: TaskId| self.attr(task).rt.map_or(0, |policy| i64::from(policy.priority));
             let running = self.curr(cpu).map_or(0, priority);
-            let verdict = if asked == Resched::No { Verdict::Keep(task) } else { Verdict::Preempt(task) };
+            let action = if resched == Resched::No { Action::Keep(task) } else { Action::Preempt(task) };
             let compared = [("priority", priority(task)), ("running priority", running)];
-            let decision = Decision::outside(now, cpu, verdict, rule, None, compared);
-            self.record(Decision { class, during: During::Wakeup, asked, ..decision });
+            let decision = Decision::outside(now, cpu, action, rule, None, compared);
+            self.record(Decision { class, during: During::Wakeup, resched, ..decision });
         }
     }
 }

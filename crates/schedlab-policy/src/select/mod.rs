@@ -4,9 +4,9 @@
 //! [`select_idle_sibling`]), fork and exec the slow path ([`sched_balance_find_dst_cpu`]). Where CPUs differ in
 //! capacity, the rules of [`crate::asym`] apply as well. Not modelled: migration-disabled tasks.
 
+mod candidate_views;
 mod find_idlest_group_by_load;
 pub(crate) mod idle_map;
-mod looks;
 mod sched_balance_find_dst_cpu;
 pub(crate) mod select_idle_cpu;
 mod select_idle_cpu_up_to_5_11;

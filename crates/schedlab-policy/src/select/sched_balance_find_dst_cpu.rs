@@ -10,9 +10,9 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 
 use crate::balance::sched_balance_find_src_group::adjust_numa_imbalance;
 use crate::balance::sg_lb_stats::{GroupStats, GroupType};
+use crate::candidate::{Candidate, Role};
 use crate::fair::class::FairClass;
 use crate::jiffies::Jiffies;
-use crate::looked::{Role, Step};
 use crate::pelt::series::CAPACITY_SCALE;
 use crate::sched::types::{Tested, WakeKind};
 use crate::version::placement::{GroupsBy, NumaSlack};
@@ -43,7 +43,9 @@ impl FairClass<'_> {
                 GroupsBy::Load => self.find_idlest_group_by_load(task, kind, cpu, level, tested),
             };
             if tested.is_recording() {
-                self.group_steps(cpu, level, found).into_iter().for_each(|step| tested.step(|| step));
+                self.group_candidates(cpu, level, found)
+                    .into_iter()
+                    .for_each(|candidate| tested.consider(|| candidate));
             }
             let new = found.map(|group| self.sched_balance_find_dst_group_cpu(task, cpu, level, group, tested));
             match new {
@@ -60,21 +62,22 @@ impl FairClass<'_> {
         cpu
     }
 
-    /// The steps of `sched_balance_find_dst_group`: the local group, some others, and the chosen one last.
+    /// The candidates of `sched_balance_find_dst_group`: the local group, some others, and the chosen one last.
     #[cold]
-    fn group_steps(&self, cpu: CpuId, level: usize, found: Option<usize>) -> Vec<Step> {
+    fn group_candidates(&self, cpu: CpuId, level: usize, found: Option<usize>) -> Vec<Candidate> {
         let (domain, function) = (self.core.domains.at(cpu, level), self.fair.config.version.names.idlest_group);
         let (local, count) = (self.core.domains.local_group(cpu, level), domain.groups.len());
-        let step = |group: usize, answer| {
+        let candidate = |group: usize, answer| {
             let role = if group == local { Role::LocalGroup } else { Role::OtherGroup };
-            Step::of(function, cpu, role, answer).about(&domain.groups[group].cpus)
+            Candidate::of(function, cpu, role, answer).about(&domain.groups[group].cpus)
         };
         let chosen = found.unwrap_or(local);
         let others = (1..count).map(|offset| (local + offset) % count).filter(|group| *group != chosen);
-        let own = found.map(|_| step(local, "another is less busy"));
-        let last = step(chosen, if found.is_some() { "least busy: goes there" } else { "none is better: stays there" });
+        let own = found.map(|_| candidate(local, "another is less busy"));
+        let last =
+            candidate(chosen, if found.is_some() { "least busy: goes there" } else { "none is better: stays there" });
         own.into_iter()
-            .chain(others.take(GROUPS_RECORDED).map(|group| step(group, "not chosen")))
+            .chain(others.take(GROUPS_RECORDED).map(|group| candidate(group, "not chosen")))
             .chain([last])
             .collect()
     }
@@ -205,7 +208,7 @@ impl FairClass<'_> {
             let idle = self.core.idle.is_idle(cpu);
             if !idle && self.choose_idle_cpu(task, cpu) {
                 let function = self.fair.config.version.names.idlest_group_cpu;
-                tested.step(|| Step::of(function, cpu, Role::OfGroup, "nothing but SCHED_IDLE there: chosen"));
+                tested.consider(|| Candidate::of(function, cpu, Role::OfGroup, "nothing but SCHED_IDLE there: chosen"));
                 return cpu;
             }
             if idle {
@@ -223,7 +226,7 @@ impl FairClass<'_> {
         let function = self.fair.config.version.names.idlest_group_cpu;
         let answer = if latest_idle.is_some() { "most recently idle: chosen" } else { "least load: chosen" };
         let chosen = latest_idle.or(least_loaded).map_or(this, |(_, cpu)| cpu);
-        tested.step(|| Step::of(function, chosen, Role::OfGroup, answer));
+        tested.consider(|| Candidate::of(function, chosen, Role::OfGroup, answer));
         chosen
     }
 }

@@ -13,9 +13,9 @@ use schedlab_model::{CpuId, Distance, Nanos, TaskId, Topology};
 use super::idle_map::{IdleMap, LlcId};
 use super::select_rule::{SelectRule, Selected};
 use super::visited_cores::VisitedCores;
+use crate::candidate::{Candidate, Role};
 use crate::fair::class::FairClass;
 use crate::features::Feature;
-use crate::looked::{Role, Step};
 use crate::sched::task::Task;
 use crate::sched::types::Tested;
 
@@ -48,8 +48,8 @@ impl FairClass<'_> {
         }
         let Some(budget) = budget else {
             let (answer, numbers) = ("the cache is too busy: no search", [("nr_idle_scan", 0)]);
-            let step = || Step::of("select_idle_cpu", target, Role::Cache, answer);
-            tested.step(|| step().by(Feature::SisUtil).with(numbers));
+            let candidate = || Candidate::of("select_idle_cpu", target, Role::Cache, answer);
+            tested.consider(|| candidate().by(Feature::SisUtil).with(numbers));
             return None;
         };
         let llc = self.core.idle.llc_of(target);
@@ -63,13 +63,13 @@ impl FairClass<'_> {
             tested.scans.core = tested.since(before);
             tested.scans.cpu = tested.scans.core;
             let cpus = &self.core.idle.llc(llc).cpus;
-            tested.step(|| searched("select_idle_core", Role::Cache, found, cpus));
+            tested.consider(|| searched("select_idle_core", Role::Cache, found, cpus));
             return found.map(|cpu| (cpu, SelectRule::IdleCore));
         }
         let (found, finished) = scan_cpus(&self.core.idle, &self.core.topology, &search, budget, tested);
         tested.scans.cpu = tested.since(before);
         let (cpus, count) = (&self.core.idle.llc(llc).cpus, tested.total() - before.iter().sum::<u32>());
-        tested.step(|| {
+        tested.consider(|| {
             let numbers = [("tested", count.into()), ("limit", i64::from(budget).min(cpus.len() as i64))];
             searched("select_idle_cpu", Role::Cache, found, cpus).with(numbers)
         });
@@ -267,12 +267,12 @@ fn count_window(map: &IdleMap, topology: &Topology, llc: LlcId, start: usize, co
     tested.add_many(Distance::Llc, count as u32 - near);
 }
 
-/// The step of a search among CPUs.
+/// The outcome of a search among CPUs.
 #[cold]
-pub(super) fn searched(function: &'static str, role: Role, found: Option<CpuId>, cpus: &[CpuId]) -> Step {
+pub(super) fn searched(function: &'static str, role: Role, found: Option<CpuId>, cpus: &[CpuId]) -> Candidate {
     match found {
-        Some(cpu) => Step::of(function, cpu, role, "idle: chosen"),
-        None => Step::of(function, CpuId(0), role, "none idle").about(cpus),
+        Some(cpu) => Candidate::of(function, cpu, role, "idle: chosen"),
+        None => Candidate::of(function, CpuId(0), role, "none idle").about(cpus),
     }
 }
 

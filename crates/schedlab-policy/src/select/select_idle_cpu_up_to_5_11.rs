@@ -13,9 +13,9 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 
 use super::select_idle_cpu::searched;
 use super::select_rule::{SelectRule, Selected};
+use crate::candidate::{Candidate, Role};
 use crate::fair::class::FairClass;
 use crate::features::Feature;
-use crate::looked::{Role, Step};
 use crate::sched::types::Tested;
 
 /// The CPUs of the cache that `select_idle_cpu` walks.
@@ -48,7 +48,7 @@ impl FairClass<'_> {
         let masked = hinted && self.fair.config.has(Feature::SisIteratorMask);
         if hinted {
             let cpus = &self.core.idle.llc(llc).cpus;
-            tested.step(|| searched("select_idle_core", Role::Cache, found, cpus));
+            tested.consider(|| searched("select_idle_core", Role::Cache, found, cpus));
         }
         if let Some(cpu) = found {
             return Some((cpu, SelectRule::IdleCore));
@@ -62,18 +62,18 @@ impl FairClass<'_> {
         let found = budget.and_then(|budget| self.select_idle_cpu_up_to_5_11(task, target, pass, budget, tested));
         tested.scans.cpu = tested.since(before);
         let (cpus, count) = (&self.core.idle.llc(llc).cpus, tested.total() - before.iter().sum::<u32>());
-        tested.step(|| match budget {
+        tested.consider(|| match budget {
             None => {
                 let answer = "was idle for too short a time: no search";
-                Step::of("select_idle_cpu", target, Role::Cache, answer).by(Feature::SisAvgCpu)
+                Candidate::of("select_idle_cpu", target, Role::Cache, answer).by(Feature::SisAvgCpu)
             }
             Some(budget) => {
                 let numbers = [("tested", count.into()), ("limit", i64::from(budget).min(cpus.len() as i64))];
-                let step = searched("select_idle_cpu", Role::Cache, found, cpus).with(numbers);
+                let candidate = searched("select_idle_cpu", Role::Cache, found, cpus).with(numbers);
                 if masked {
-                    step.by(Feature::SisIteratorMask)
+                    candidate.by(Feature::SisIteratorMask)
                 } else {
-                    step
+                    candidate
                 }
             }
         });
@@ -85,7 +85,7 @@ impl FairClass<'_> {
         tested.scans.smt = tested.since(before);
         if self.core.idle.smt_active() {
             let siblings = self.core.idle.threads(target);
-            tested.step(|| searched("select_idle_smt", Role::Siblings, found, siblings));
+            tested.consider(|| searched("select_idle_smt", Role::Siblings, found, siblings));
         }
         found.map(|cpu| (cpu, SelectRule::SiblingOfTarget))
     }

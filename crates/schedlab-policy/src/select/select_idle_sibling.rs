@@ -11,8 +11,8 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 
 use super::select_idle_cpu::{searched, select_idle_smt};
 use super::select_rule::{SelectRule, Selected};
+use crate::candidate::{Candidate, Role};
 use crate::fair::class::FairClass;
-use crate::looked::{Role, Step};
 use crate::sched::types::Tested;
 use crate::version::placement::{IdleSearch, KthreadStacks, RecentCpu, SchedIdleCpu};
 use crate::FairPolicy;
@@ -60,7 +60,9 @@ impl FairClass<'_> {
         };
         if let (None, Some((cpu, _))) = (found, spare) {
             let role = if cpu == prev { Role::Previous } else { Role::RecentlyUsed };
-            tested.step(|| Step::of("select_idle_sibling", cpu, role, "idle in another cluster: chosen after all"));
+            tested.consider(|| {
+                Candidate::of("select_idle_sibling", cpu, role, "idle in another cluster: chosen after all")
+            });
         }
         found.or(spare)
     }
@@ -84,10 +86,10 @@ impl FairClass<'_> {
         let others = self.core.nr_running(prev);
         let stacks = by_task && kthread && others <= 1 && self.asym_fits_cpu(task, prev);
         if stacks {
-            tested.step(|| {
+            tested.consider(|| {
                 let numbers = [("tasks on the CPU", i64::from(others)), ("", 0)];
                 let answer = "its per-CPU kthread wakes the task: chosen";
-                Step::of("select_idle_sibling", prev, Role::Previous, answer).with(numbers)
+                Candidate::of("select_idle_sibling", prev, Role::Previous, answer).with(numbers)
             });
         }
         stacks
@@ -114,7 +116,7 @@ impl FairClass<'_> {
         }
         let idle = allowed && self.choose_idle_cpu(task, cpu);
         let taken = idle && self.asym_fits_cpu(task, cpu);
-        tested.step(|| {
+        tested.consider(|| {
             let answer = match () {
                 () if taken && !self.is_near(cpu, target) => "idle, but not in the target's cluster",
                 () if taken => "idle: chosen",
@@ -124,7 +126,7 @@ impl FairClass<'_> {
                 () if self.core.is_preempted_idle(cpu) => "idle, but its vCPU reads as preempted (available_idle_cpu)",
                 () => "not idle",
             };
-            Step::of("select_idle_sibling", cpu, role, answer)
+            Candidate::of("select_idle_sibling", cpu, role, answer)
         });
         taken
     }
@@ -162,7 +164,7 @@ impl FairClass<'_> {
             let found = select_idle_smt(&self.core.idle, &self.core.topology, &search, prev, tested);
             tested.scans.smt = tested.since(before);
             let siblings = self.core.idle.threads(prev);
-            tested.step(|| searched("select_idle_smt", Role::Siblings, found, siblings));
+            tested.consider(|| searched("select_idle_smt", Role::Siblings, found, siblings));
             if let Some(cpu) = found {
                 return Some((cpu, SelectRule::SiblingOfPrev));
             }

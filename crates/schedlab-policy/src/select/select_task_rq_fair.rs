@@ -4,8 +4,8 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 
 use super::select_rule::{SelectRule, Selected};
 use super::wake_wide;
+use crate::candidate::{Candidate, Role};
 use crate::fair::class::FairClass;
-use crate::looked::{Role, Step};
 use crate::sched::types::{Tested, WakeKind};
 use crate::version::placement::RecentCpu;
 
@@ -24,8 +24,8 @@ impl FairClass<'_> {
         };
         if self.core.is_recording() {
             self.drain_log();
-            let looked = self.looks(tested.steps());
-            tested.set_looked(looked);
+            let views = self.candidate_views(tested.candidates());
+            tested.set_views(views);
             (tested.feature, tested.function) = (rule.feature(), rule.function());
         }
         (cpu, rule)
@@ -36,7 +36,7 @@ impl FairClass<'_> {
         let (this, prev) = (tested.from, self.core.tasks[task.index()].cpu);
         self.record_wakee(task, this, now);
         if tested.here && self.core.rules.wakes_here && self.core.allows(task, this) {
-            tested.step(|| Step::of("select_task_rq_fair", this, Role::Waker, "WF_CURRENT_CPU: chosen"));
+            tested.consider(|| Candidate::of("select_task_rq_fair", this, Role::Waker, "WF_CURRENT_CPU: chosen"));
             return (this, SelectRule::CurrentCpu);
         }
         if self.core.asym.is_some() {
@@ -54,7 +54,7 @@ impl FairClass<'_> {
         let found = self.select_idle_sibling(task, prev, target, tested, now);
         if found.is_none() {
             let role = if target == prev { Role::Previous } else { Role::Target };
-            tested.step(|| Step::of("select_idle_sibling", target, role, "no idle CPU found: chosen"));
+            tested.consider(|| Candidate::of("select_idle_sibling", target, role, "no idle CPU found: chosen"));
         }
         let found = found.unwrap_or((target, rule));
         if want_affine && self.core.rules.recent_cpu == RecentCpu::WhereItWoke {
@@ -88,7 +88,9 @@ impl FairClass<'_> {
     /// Whether the waker's CPU may become the target: the task may run there, and `wake_wide` does not forbid it.
     fn wants_affine(&self, task: TaskId, this: CpuId, tested: &mut Tested) -> bool {
         if !self.core.tasks[task.index()].allows(this) {
-            tested.step(|| Step::of("select_task_rq_fair", this, Role::Waker, "not allowed there: no candidate"));
+            tested.consider(|| {
+                Candidate::of("select_task_rq_fair", this, Role::Waker, "not allowed there: no candidate")
+            });
             return false;
         }
         let waker = match self.core.curr(this) {
@@ -100,7 +102,9 @@ impl FairClass<'_> {
         let wide = wake_wide::wake_wide(waker, wakee, llc_size);
         if wide {
             let numbers = [("waker's flips", i64::from(waker)), ("wakee's flips", i64::from(wakee))];
-            tested.step(|| Step::of("wake_wide", this, Role::Waker, "too many wakees: no candidate").with(numbers));
+            tested.consider(|| {
+                Candidate::of("wake_wide", this, Role::Waker, "too many wakees: no candidate").with(numbers)
+            });
         }
         !wide
     }

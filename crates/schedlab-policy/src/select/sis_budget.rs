@@ -5,7 +5,7 @@
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
-use crate::decision::{Decision, Verdict};
+use crate::decision::{Action, Decision};
 use crate::fair::class::FairClass;
 use crate::features::Feature;
 use crate::sched::types::Counts;
@@ -51,7 +51,7 @@ impl FairClass<'_> {
         let may = i64::from(budget.unwrap_or(0)).min(width);
         let rule = if budget.is_none() { "too busy to search" } else { "CPUs the search may test" };
         let compared = [("may test", may), ("CPUs of the cache", width)];
-        self.fair.record(Decision::outside(now, target, Verdict::Search(task), rule, feature, compared));
+        self.fair.record(Decision::outside(now, target, Action::Search(task), rule, feature, compared));
     }
 
     /// SIS_PROP: in proportion to the waker's recent idle time and the cost of its past searches.

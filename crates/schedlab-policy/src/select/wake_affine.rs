@@ -8,9 +8,9 @@
 use schedlab_model::{CpuId, TaskId};
 
 use super::select_rule::{SelectRule, Selected};
+use crate::candidate::{Candidate, Role};
 use crate::fair::class::FairClass;
 use crate::features::Feature;
-use crate::looked::{Role, Step};
 use crate::pelt::series::CAPACITY_SCALE;
 use crate::sched::types::Tested;
 
@@ -28,7 +28,7 @@ impl FairClass<'_> {
         if self.fair.config.has(Feature::WaIdle) {
             if let Some((cpu, rule, answer)) = self.wake_affine_idle(this, prev, sync, tested) {
                 let role = if cpu == prev { Role::Previous } else { Role::Waker };
-                tested.step(|| Step::of("wake_affine_idle", cpu, role, answer).by(Feature::WaIdle));
+                tested.consider(|| Candidate::of("wake_affine_idle", cpu, role, answer).by(Feature::WaIdle));
                 return (cpu, rule);
             }
         }
@@ -39,7 +39,7 @@ impl FairClass<'_> {
             let lighter = here < there || (sync && here == there);
             let bias = if self.fair.config.has(Feature::WaBias) { 100 } else { 1 };
             let scale = bias * CAPACITY_SCALE as i64;
-            tested.step(|| weighed(this, prev, lighter, loads, scale));
+            tested.consider(|| weighed(this, prev, lighter, loads, scale));
             if lighter {
                 return (this, SelectRule::Lighter);
             }
@@ -110,16 +110,17 @@ impl FairClass<'_> {
 
 /// The step of `wake_affine_weight`; loads are divided by `scale`, by which WA_BIAS and capacities multiplied them.
 #[cold]
-fn weighed(this: CpuId, prev: CpuId, lighter: bool, [here, there]: [i64; 2], scale: i64) -> Step {
+fn weighed(this: CpuId, prev: CpuId, lighter: bool, [here, there]: [i64; 2], scale: i64) -> Candidate {
     let (function, feature) = ("wake_affine_weight", Feature::WaWeight);
     match lighter {
         true if here == i64::MIN => {
-            Step::of(function, this, Role::Waker, "all its load is the waker's, about to sleep: target").by(feature)
+            Candidate::of(function, this, Role::Waker, "all its load is the waker's, about to sleep: target")
+                .by(feature)
         }
         _ => {
             let (cpu, role) = if lighter { (this, Role::Waker) } else { (prev, Role::Previous) };
             let answer = if lighter { "lighter: target" } else { "not heavier: target" };
-            Step::of(function, cpu, role, answer)
+            Candidate::of(function, cpu, role, answer)
                 .by(feature)
                 .with([("waker's", here / scale), ("previous", there / scale)])
         }

@@ -118,7 +118,7 @@ choices! {
 choices! {
     /// What happens to the lag of an entity whose dequeue is delayed.
     pub enum DelayedLag {
-        /// Looked at when it wakes; positive lag is dropped.
+        /// Checked when the task wakes; positive lag is dropped.
         Dropped = "dropped at the wakeup",
         /// Saved when the delay begins; from then on it only rises, and a wakeup places the entity by it.
         Heals = "saved, rises while delayed",

@@ -98,7 +98,7 @@ rules! {
         from "6.15" by "f553741ac8c0" => true,
         from "6.12.23" by "f553741ac8c0" => true;
 
-    /// The slice of an idle entity beside others is at least idle_min_granularity.
+    /// The slice of an idle entity that competes with others is at least idle_min_granularity.
     CFS "idle entities: slice floor" in "sched_slice"
     idle_slice_floor: bool = false,
         from "5.16" by "51ce83ed523b" => true;

@@ -170,7 +170,7 @@ impl Version {
         teo::teo_at(self.release)
     }
 
-    /// Tasks may ask for a slice (`sched_attr.sched_runtime`).
+    /// Tasks may request a slice (`sched_attr.sched_runtime`).
     #[must_use]
     pub fn has_slices(&self) -> bool {
         self.rules.slice == SliceSource::Custom
@@ -203,7 +203,7 @@ impl Version {
     }
 
     /// Which row of a series a sublevel without a row of its own follows: that with the fewest other rules; among equals
-    /// the oldest, which has seen the fewest changes that the tables do not know the first sublevel of.
+    /// the oldest, which has the fewest changes whose first sublevel is not in the tables.
     fn of_sublevel(release: Release) -> Option<&'static Version> {
         let others = |row: &&Version| {
             let rules = fair::RULES.iter().filter(|rule| !(rule.same)(&row.rules, &Rules::at(release))).count();

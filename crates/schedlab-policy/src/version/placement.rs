@@ -150,7 +150,7 @@ rules! {
     search_from_target: bool = true,
         from "5.15" by "56498cfb045d" => false;
 
-    /// A wakeup can ask for the CPU of the waker (WF_CURRENT_CPU).
+    /// A wakeup can request the CPU of the waker (WF_CURRENT_CPU).
     BOTH "wakeup: on the waker's CPU" in "select_task_rq_fair"
     wakes_here: bool = false,
         from "6.6" unverified "read in 6.12.117, absent in 6.1.192; perf has the mode since 6.6" => true;
@@ -397,7 +397,7 @@ rules! {
     numa_keeps_with_spare: bool = false,
         from "6.0" by "13ede3315087" => true;
 
-    /// A pass without local or shared faults forgets what it has counted.
+    /// A pass without local or shared faults discards what it has counted.
     BOTH "NUMA balancing: quiet passes" in "update_task_scan_period"
     numa_quiet_pass_resets: bool = false,
         seen "6.12.107" unverified "read in 6.12.117; absent in 6.1.192 and 7.2.13" => true;

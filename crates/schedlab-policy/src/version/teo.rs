@@ -8,7 +8,7 @@ use super::release::{value_at, when, Change, Release};
 /// A form of `teo_select` and `teo_update`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TeoForm {
-    /// The time to the next timer is always determined, and the last nine wakeups count beside the metrics.
+    /// The time to the next timer is always determined, and the last nine wakeups count in addition to the metrics.
     Recent,
     /// The metrics alone propose a state, and the time to the next timer is determined only for a deep one.
     TimersLast,

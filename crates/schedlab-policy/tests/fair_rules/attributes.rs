@@ -1,7 +1,7 @@
 //! Rules of both: attributes of tasks and their changes, charges, recorded decisions.
 
 use schedlab_model::MSEC;
-use schedlab_policy::decision::Verdict;
+use schedlab_policy::decision::Action;
 use schedlab_policy::fair::{GroupId, SchedParams, TaskState};
 use schedlab_policy::{FairPolicy, Resched, TaskAttr};
 
@@ -109,14 +109,14 @@ fn decisions_carry_rule_feature_and_numbers() {
     fair.pick_next_task(CPU, MSEC);
     fair.task_tick(CPU, 5 * MSEC);
     let log = fair.log_mut().decisions.take().unwrap();
-    let recorded: Vec<(Verdict, &str)> = log.iter().map(|d| (d.verdict, d.rule)).collect();
+    let recorded: Vec<(Action, &str)> = log.iter().map(|d| (d.action, d.rule)).collect();
     assert_eq!(
         recorded,
         [
-            (Verdict::Keep(other), "protected until parity or slice end"),
-            (Verdict::Delay(curr), "sleeps while not eligible"),
-            (Verdict::Pick(other), "earliest eligible deadline"),
-            (Verdict::Expire(other), "slice used up"),
+            (Action::Keep(other), "protected until parity or slice end"),
+            (Action::Delay(curr), "sleeps while not eligible"),
+            (Action::Pick(other), "earliest eligible deadline"),
+            (Action::Expire(other), "slice used up"),
         ]
     );
     assert_eq!(log[1].compared, [("vruntime", MSEC as i64), ("V", MSEC as i64 / 2)]);

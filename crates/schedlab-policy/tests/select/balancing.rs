@@ -239,7 +239,7 @@ fn a_successful_pull_leaves_avg_idle_unsampled() {
 }
 
 #[test]
-fn two_hogs_on_one_core_are_parted_by_a_push() {
+fn a_push_separates_two_hogs_on_one_core() {
     // Cores (0,1) (2,3) (4,5): both hogs run, so nothing can be pulled; after four failures one is pushed.
     for version in ["6.1", "6.12.0"] {
         let mut lab = Lab::new(version, (1, 1, 3, 2));

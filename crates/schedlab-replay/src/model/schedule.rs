@@ -2,7 +2,7 @@
 
 use schedlab_model::{CpuId, Nanos, Pid, TaskId};
 use schedlab_policy::fair::Dequeue;
-use schedlab_policy::procedure::{schedule, schedule_after_newidle, try_to_block_task, Leaving, Schedule};
+use schedlab_policy::procedure::{__schedule, schedule_after_newidle, try_to_block_task, Leaving, Schedule};
 
 use super::driver::{Pick, Recorded, Replay};
 use super::Model;
@@ -18,7 +18,7 @@ impl Model {
     /// `__schedule` up to `sched_balance_newidle`.
     pub(super) fn newidle_balance(&mut self, cpu: CpuId) {
         self.cpus[cpu.index()].in_newidle = true;
-        schedule(&mut Replay::new(self, Recorded::Newidle), cpu, Schedule::default());
+        __schedule(&mut Replay::new(self, Recorded::Newidle), cpu, Schedule::default());
     }
 
     /// The rest of `__schedule`.
@@ -49,7 +49,7 @@ impl Model {
         let driver = &mut Replay::new(self, Recorded::Switched { cpu, prev, pick: Some(pick) });
         match in_newidle {
             true => schedule_after_newidle(driver, cpu),
-            false => schedule(driver, cpu, Schedule { leaving, ..Schedule::default() }),
+            false => __schedule(driver, cpu, Schedule { leaving, ..Schedule::default() }),
         }
     }
 

@@ -37,7 +37,7 @@ pub fn schedule<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut K
     };
     let found = Schedule { leaving, migrate: k.push_away.take(), clock_read: k.clock_read, began };
     kernel.checks.picked(cpu, now);
-    procedure::schedule(&mut Executor { run, machine, kernel, cpu }, cpu, found);
+    procedure::__schedule(&mut Executor { run, machine, kernel, cpu }, cpu, found);
     finish_schedule(run, machine, kernel, cpu);
 }
 

@@ -4,7 +4,7 @@
 //! inside keep their state. Later kernels only mark the queues below; tasks leave one by one ([`super::throttle_cfs_rq_work`]).
 
 use super::pools::sched_cfs_bandwidth_slice;
-use crate::decision::{Function, Pool, Verdict};
+use crate::decision::{Action, Function, Pool};
 use crate::fair::arena::Counted;
 use crate::fair::cfs_rq::CfsRq;
 use crate::fair::explain::Reason;
@@ -193,10 +193,10 @@ impl Queues {
 
     #[cold]
     fn explain_throttle(&mut self, rq: usize, now: Nanos) {
-        let verdict = Verdict::Throttle(Pool::Group(self.arena.rqs[rq].group));
+        let action = Action::Throttle(Pool::Group(self.arena.rqs[rq].group));
         let compared = self.runtime_and_refill(rq, now);
         let reason = Reason { rule: "its pool is empty", feature: None, compared };
-        self.explain(self.arena.root_of(rq), now, verdict, reason);
+        self.explain(self.arena.root_of(rq), now, action, reason);
     }
 
     /// What a queue has left, and when its pool is refilled.
@@ -211,7 +211,7 @@ impl Queues {
         let (group, left) = (q.group, q.runtime_remaining);
         let compared = [("runtime left", left), ("throttled for", now.saturating_sub(since) as i64)];
         let reason = Reason { rule: "its pool gave it runtime", feature: None, compared };
-        self.explain(self.arena.root_of(rq), now, Verdict::Unthrottle(Pool::Group(group)), reason);
+        self.explain(self.arena.root_of(rq), now, Action::Unthrottle(Pool::Group(group)), reason);
     }
 }
 

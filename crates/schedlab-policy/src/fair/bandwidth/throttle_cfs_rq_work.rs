@@ -1,7 +1,7 @@
 //! Task-level throttling (6.18 and later): a task of a throttled group leaves the queue by itself, on its way back to user
 //! mode, and waits in the queue's limbo list (`throttle_cfs_rq_work`, `tg_unthrottle_up`).
 
-use crate::decision::Verdict;
+use crate::decision::Action;
 use crate::fair::entity::EntityId;
 use crate::fair::explain::Reason;
 use crate::fair::queues::Queues;
@@ -109,6 +109,6 @@ impl Queues {
         let compared = self.runtime_and_refill(at, now);
         let reason = Reason { rule: "its group is throttled", feature: None, compared };
         let (root, entity) = (self.arena.root_of(rq), self.arena.entity_of_queue(at));
-        self.explain_by(root, now, Verdict::Leave(id.task_id()), entity, reason);
+        self.explain_by(root, now, Action::Leave(id.task_id()), entity, reason);
     }
 }

@@ -16,7 +16,7 @@ pub const ASLEEP: usize = 2;
 
 /// The tasks of one program.
 #[derive(Default)]
-pub struct Crew {
+pub struct ProgramThreads {
     counts: [u32; 3],
     since: Nanos,
     total: Times,
@@ -24,7 +24,7 @@ pub struct Crew {
     changes: VecDeque<(Nanos, Times, [u32; 3])>,
 }
 
-impl Crew {
+impl ProgramThreads {
     /// A task changes its state; it has no old state if it is new, and no new one if it has ended.
     pub fn change(&mut self, now: Nanos, from: Option<usize>, to: Option<usize>) {
         if from == to {
@@ -70,22 +70,22 @@ mod tests {
 
     #[test]
     fn times_of_two_tasks_add_up() {
-        let mut crew = Crew::default();
-        crew.change(0, None, Some(RUNNING));
-        crew.change(10, None, Some(WAITING));
-        crew.change(30, Some(RUNNING), Some(ASLEEP));
-        crew.change(30, Some(WAITING), Some(RUNNING));
-        crew.change(50, Some(ASLEEP), None);
-        assert_eq!(crew.between(0, 60), [30 + 30, 20, 20]);
-        assert_eq!(crew.between(20, 40), [10 + 10, 10, 10]);
+        let mut threads = ProgramThreads::default();
+        threads.change(0, None, Some(RUNNING));
+        threads.change(10, None, Some(WAITING));
+        threads.change(30, Some(RUNNING), Some(ASLEEP));
+        threads.change(30, Some(WAITING), Some(RUNNING));
+        threads.change(50, Some(ASLEEP), None);
+        assert_eq!(threads.between(0, 60), [30 + 30, 20, 20]);
+        assert_eq!(threads.between(20, 40), [10 + 10, 10, 10]);
     }
 
     #[test]
     fn memory_is_bounded() {
-        let mut crew = Crew::default();
+        let mut threads = ProgramThreads::default();
         for at in 0..3 * CHANGES as Nanos {
-            crew.change(at, Some((at % 2) as usize), Some(((at + 1) % 2) as usize));
+            threads.change(at, Some((at % 2) as usize), Some(((at + 1) % 2) as usize));
         }
-        assert_eq!(crew.changes.len(), CHANGES);
+        assert_eq!(threads.changes.len(), CHANGES);
     }
 }

@@ -1,8 +1,7 @@
-//! The CPUs that a selection tested on the way to its choice: by which function, in which role, with what result.
+//! The CPUs that a selection considered before it chose one: in which function, in which role, with what result.
 //!
-//! The rule of a selection names the step that decided. The steps before it show why one CPU was chosen over another:
-//! idle state, load and cache of every candidate at that moment. The search of a whole cache is one step, with the number
-//! of CPUs tested.
+//! The last candidate is the one that decided. The others show why it was chosen over them: idle state, load and cache of
+//! every candidate at that moment. The search of a whole cache is one candidate, with the number of CPUs tested.
 
 use schedlab_model::CpuId;
 use serde::Serialize;
@@ -55,9 +54,9 @@ impl Role {
     }
 }
 
-/// One step.
+/// A CPU, or a group of CPUs, that was considered.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Step {
+pub(crate) struct Candidate {
     pub function: &'static str,
     pub feature: Option<Feature>,
     /// The CPUs tested: one, or a group of a domain.
@@ -67,36 +66,36 @@ pub(crate) struct Step {
     pub numbers: Vec<(&'static str, i64)>,
 }
 
-impl Step {
+impl Candidate {
     /// The role of the CPUs, as records show it.
     pub fn which(&self) -> &'static str {
         self.role.text()
     }
 
-    /// A step that tested one CPU.
+    /// A single CPU.
     pub fn of(function: &'static str, cpu: CpuId, role: Role, answer: &'static str) -> Self {
-        Step { function, feature: None, cpus: vec![cpu], role, answer, numbers: Vec::new() }
+        Candidate { function, feature: None, cpus: vec![cpu], role, answer, numbers: Vec::new() }
     }
 
     /// The feature that made the kernel test it.
     pub fn by(self, feature: Feature) -> Self {
-        Step { feature: Some(feature), ..self }
+        Candidate { feature: Some(feature), ..self }
     }
 
     /// The numbers behind the answer.
     pub fn with<const N: usize>(self, numbers: [(&'static str, i64); N]) -> Self {
-        Step { numbers: numbers.to_vec(), ..self }
+        Candidate { numbers: numbers.to_vec(), ..self }
     }
 
-    /// It tested a group of CPUs.
+    /// A group of CPUs.
     pub fn about(self, cpus: &[CpuId]) -> Self {
-        Step { cpus: cpus.to_vec(), ..self }
+        Candidate { cpus: cpus.to_vec(), ..self }
     }
 }
 
-/// A step with the CPU as it stood.
+/// A candidate with the state of its CPUs at that moment.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Looked {
+pub struct CandidateView {
     /// The kernel's function.
     pub function: &'static str,
     /// The feature that made the kernel test it.
