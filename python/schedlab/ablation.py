@@ -179,7 +179,7 @@ def _judged(
     values = _values(scenario, metric, found, runs, failures)
     totals = values.change("a", "b")
     whole = walsh_interval(totals)
-    total = judge(metric, a, b, values.samples["a"], values.samples["b"], scenario.noise)
+    total = judge(metric, a, b, values.samples["a"], values.samples["b"], noise=scenario.noise)
     certain = whole.estimate != 0 and (
         total.verdict == DETERMINISTIC or (whole.excludes_zero() and len(values.seeds) >= SMALLEST_N)
     )
@@ -195,8 +195,8 @@ def _judged(
                 kind=d["kind"],
                 a=d["a"],
                 b=d["b"],
-                alone=judge(metric, a, plus, values.samples["a"], values.samples[plus], scenario.noise),
-                missing=judge(metric, minus, b, values.samples[minus], values.samples["b"], scenario.noise),
+                alone=judge(metric, a, plus, values.samples["a"], values.samples[plus], noise=scenario.noise),
+                missing=judge(metric, minus, b, values.samples[minus], values.samples["b"], noise=scenario.noise),
                 effect=values.show(effect) if effect else None,
                 share=_share(effect, share_range, whole) if certain else None,
                 share_range=share_range,

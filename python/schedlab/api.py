@@ -96,12 +96,12 @@ def compare(
     again with other seeds, to show what differs where nothing was changed; by default on real kernels only.
     `validity` names further files with model errors.
     """
-    from schedlab.judging import compare_variants, settled
+    from schedlab.compare_variants import compare_variants, settled
     from schedlab.store import Store
 
     engine = engine or native_engine()
     scenario = _loaded(scenario, engine)
-    design = design_of(scenario, auto, noise_floor)
+    design = design_of(scenario, auto=auto, noise_floor=noise_floor)
     store = Store(Path(out), manifest(scenario, design, engine)) if out is not None else None
     result, interrupted = run_all(
         engine,
@@ -118,7 +118,7 @@ def compare(
     return compare_variants(result, against=against, validity=[Path(file) for file in validity])
 
 
-def design_of(scenario: Scenario, auto: bool, noise_floor: bool | None) -> Design:
+def design_of(scenario: Scenario, *, auto: bool, noise_floor: bool | None) -> Design:
     """The design of a comparison: the looks of `auto` and the runs for the noise floor."""
     from schedlab.design import Design, further_seeds
     from schedlab.statistics import Plan
@@ -134,7 +134,7 @@ def report(
     validity: Sequence[str | os.PathLike[str]] = (),
 ) -> Comparison:
     """Judge a stored result again, or compare two; `against` and `validity` as for `compare`."""
-    from schedlab.judging import compare_results, compare_variants
+    from schedlab.compare_variants import compare_results, compare_variants
     from schedlab.store import read
 
     stored = [read(Path(r)) for r in results]

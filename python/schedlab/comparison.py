@@ -15,7 +15,7 @@ from schedlab.judge import Judgement
 from schedlab.outcome import Failure, Run
 from schedlab.robust import Robustness
 from schedlab.scenario import Metric, Scenario
-from schedlab.setup import Fact
+from schedlab.setup_facts import Fact
 from schedlab.statistics import Difference
 from schedlab.validity import Validated
 

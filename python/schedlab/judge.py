@@ -94,7 +94,7 @@ class Judgement:
 
 
 def judge(metric: Metric, a: str, b: str, samples_a: Sequence[float | None], samples_b: Sequence[float | None],
-          noise: bool = True, level: Level = FIXED) -> Judgement:  # fmt: skip
+          *, noise: bool = True, level: Level = FIXED) -> Judgement:  # fmt: skip
     """Compare two variants in one metric.
 
     equivalent  two one-sided tests show that the difference is smaller than the margin, whether or not there is one
@@ -195,7 +195,7 @@ def _undecided(d: Difference, metric: Metric, needed: int | None) -> str:
         return f"{text}; even 10,000 seeds may not settle it"
     if needed <= d.pairs:
         return f"{text}; with this spread so many seeds usually suffice (in 4 of 5 comparisons), but not here"
-    return f"{text}; {needed:,} seeds would find a change as large as the margin in 4 of 5 comparisons"
+    return f"{text}; with {needed:,} seeds, 4 of 5 comparisons would detect a change as large as the margin"
 
 
 def _missing(d: Difference) -> str:

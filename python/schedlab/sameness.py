@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from schedlab.scenario import Scenario, Variant
-from schedlab.setup import variant_text
+from schedlab.setup_facts import variant_text
 
 
 def same_variants(scenario: Scenario, arm: str, pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:

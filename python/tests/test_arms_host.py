@@ -21,10 +21,10 @@ from schedlab.arms import noise, process, state
 from schedlab.arms.arm import Flag
 from schedlab.arms.host import HostArm, usable_cpus
 from schedlab.arms.order import ORDERS
+from schedlab.compare_variants import compare_variants
 from schedlab.engine import Engine
 from schedlab.errors import ArmError, Cancelled, RunError
 from schedlab.guests import identity
-from schedlab.judging import compare_variants
 from schedlab.outcome import Run
 from schedlab.scenario import Scenario
 from schedlab.store import Store, read

@@ -16,12 +16,12 @@ import fake_engine
 from schedlab import api, render
 from schedlab.arms import accelerator, doctor, feasible, guest, images, topology
 from schedlab.arms.vm import VmArm
+from schedlab.compare_variants import compare_variants
 from schedlab.engine import Engine
 from schedlab.errors import ArmError, InputError, RunError, UnsafeError
 from schedlab.guests import debian, identity, kernels
 from schedlab.guests.digests import digest
 from schedlab.guests.emulation import COUNTED, EMULATED
-from schedlab.judging import compare_variants
 from schedlab.render.document import run_document
 from schedlab.scenario import Scenario
 

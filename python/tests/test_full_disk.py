@@ -140,7 +140,7 @@ def test_a_measurement_that_its_file_has_no_room_for_goes_to_stdout(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     text = 'summary = "measured"\n' * 10
-    monkeypatch.setattr(calibrate, "host", lambda *_: SimpleNamespace(foreign_pct=0.0))
+    monkeypatch.setattr(calibrate, "host", lambda **_: SimpleNamespace(foreign_pct=0.0))
     monkeypatch.setattr(calibrate, "preset", lambda *_: text)
     monkeypatch.setattr(calibrate, "summary", lambda *_: "10 costs")
     with files_end_at(100):

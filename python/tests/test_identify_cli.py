@@ -49,7 +49,7 @@ def test_a_trace_is_identified_by_decisions_and_state(cli: Cli, trace: str, row:
     assert (code, err) == (0, "")
     assert re.match(rf"rows? {re.escape(row)}(,| fits best$)", best), best
     assert own == f"row {row}: every decision and every number that the trace shows agrees"
-    assert "first other" in other
+    assert "first different" in other
     assert "kernel" in out
 
 
@@ -181,7 +181,7 @@ def test_a_kernel_image_is_known_by_its_content(cli: Cli, monkeypatch: pytest.Mo
     image.write_bytes(bytes(0x202) + b"HdrS" + bytes(100))
     orders: list[Order] = []
 
-    def recorded(order: Order, engine: Engine, tell: object) -> Recording:
+    def recorded(order: Order, engine: Engine, log: object) -> Recording:
         orders.append(order)
         raise RunError("no guest here")
 
@@ -198,7 +198,7 @@ def test_a_kernel_is_recorded_first_and_the_answer_is_kept(
     monkeypatch.setattr(kernels, "find", lambda name: Kernel(Path(name), "sha", name))
     orders: list[Order] = []
 
-    def recorded(order: Order, engine: Engine, tell: object) -> Recording:
+    def recorded(order: Order, engine: Engine, log: object) -> Recording:
         orders.append(order)
         order.out.write_bytes((CORPUS / "7.0.13-1cpu-niced.ftrace.gz").read_bytes())
         return Recording(order.out, {}, 0, True, False, [])

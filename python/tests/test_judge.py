@@ -45,7 +45,7 @@ CASES = [
     ("same within the margin", SAME, "lower", 5, "equivalent", "none", "less than the margin of 5%"),
     ("a change under the margin", TINY, "lower", 5, "equivalent", "none", "smaller than the margin"),
     ("no margin can be met by chance", SAME, "lower", 0, "undecided", "none", "without a margin"),
-    ("too noisy", WILD, "lower", 5, "undecided", "none", "seeds would find a change as large as the margin"),
+    ("too noisy", WILD, "lower", 5, "undecided", "none", "comparisons would detect a change as large as the margin"),
     ("identical", list(UP), "lower", 0, "equivalent", "none", "no difference in any seed"),
     ("all constant, moved", [3.0] * 8, "lower", 5, "worse", "worse", "at least"),
     ("missing everywhere", [None] * 8, "lower", 5, "undecided", "none", "no seed has a value for b"),

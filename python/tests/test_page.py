@@ -16,10 +16,10 @@ from browser import WIDTHS, Browser
 from schedlab import render
 from schedlab.engine import Engine
 from schedlab.render import charts, notes
-from schedlab.render.beside import beside
 from schedlab.render.forest import REACH, forest, place
 from schedlab.render.markup import cells, table
 from schedlab.render.summary import sentences
+from schedlab.render.unjudged import unjudged
 from schedlab.verdicts import DETERMINISTIC
 
 Write = Callable[..., str]
@@ -212,7 +212,7 @@ def test_the_scale_is_symmetric_in_the_ratio(change: float) -> None:
 SENTENCES: list[tuple[str, dict[str, Any], list[str]]] = [
     ("worse", SLOWER, ["cfs has the better probe.latency.p99: from cfs to eevdf it changes by +", "95% interval"]),
     ("better", {"eevdf": {"factor": {"probe.latency.p50": 0.5, "probe.latency.p99": 1.2}}},
-     ["eevdf has the better probe.latency.p50", "It costs elsewhere: eevdf is worse in probe.latency.p99 (+"]),
+     ["eevdf has the better probe.latency.p50", "In exchange, eevdf is worse in probe.latency.p99 (+"]),
     ("exchange", {"eevdf": {"factor": {"probe.latency.p50": 1.5, "probe.latency.p99": 0.8}}},
      ["cfs has the better probe.latency.p50", "In exchange, eevdf is better in probe.latency.p99 (-"]),
     ("alike", {}, ["eevdf and cfs", "probe.latency.p50"]),
@@ -300,7 +300,7 @@ def test_the_correction_for_many_metrics_counts_changes_and_metrics(comparison: 
     tested = [j for _, j in c.judgements() if j.p_holm is not None]
     assert 1 < len(found) < len(tested)
     assert notes.holm(c) == [
-        f"all {len(found)} changes reported remain certain after correction for {len(tested)} metrics (Holm)"
+        f"all {len(found)} reported changes remain certain after correction for {len(tested)} metrics (Holm)"
     ]
 
 
@@ -338,7 +338,7 @@ def test_a_change_smaller_than_the_model_error_names_its_variant(comparison: Any
 def test_what_nobody_asked_about_is_shown_too(comparison: Any) -> None:
     fixed = {"sched.faults": 7.0, "vm.steal": 2.0, "sched.forks": 0.0, "sched.unheard_of": 1.0}
     c = comparison(behaviour={"cfs": {"fixed": fixed}, "eevdf": {"fixed": {**fixed, "vm.steal": 3.0}}})
-    found = {one.name: one for one in beside(c, "cfs", "eevdf")}
+    found = {one.name: one for one in unjudged(c, "cfs", "eevdf")}
     assert set(found) == {"sched.faults", "vm.steal"}
     assert found["vm.steal"].changed
     assert not found["sched.faults"].changed

@@ -66,7 +66,7 @@ def test_a_cut_interval_is_said(schedlab: Schedlab, scenario: Write) -> None:
 def test_a_percentile_of_few_samples_asks_for_longer_runs(schedlab: Schedlab, scenario: Write) -> None:
     _, few, _ = schedlab("compare", scenario())
     what = "few samples of each seed lie above probe.latency.p99 (9 of 900): "
-    assert f"{what}a longer run (--duration) may settle more than further seeds" in words(few)
+    assert f"{what}a longer run (--duration) may help more than additional seeds" in words(few)
     _, enough, _ = schedlab("compare", scenario(behaviour={name: {"samples": 2000} for name in ("cfs", "eevdf")}))
     assert "few samples" not in enough
 

@@ -492,7 +492,7 @@ def test_a_guest_has_what_a_workload_needs() -> None:
 def test_a_full_trace_file_names_the_file_and_not_tracefs(
     cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    def full(*_: object) -> None:
+    def full(*_: object, **__: object) -> None:
         raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
 
     monkeypatch.setattr(running, "_through_tracefs", full)

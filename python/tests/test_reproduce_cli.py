@@ -329,9 +329,9 @@ REASONS = [
     (Reason("first", "X", 80.4, ablated=True), "first; 80% of the simulated change is due to X"),
     (
         Reason("first", "X", None, ablated=True),
-        "first; X has the largest part in the simulated change, without certainty",
+        "first; X contributes most to the simulated change, without certainty",
     ),
-    (Reason("first", ablated=True), "first; no single mechanism has a part in the simulated change"),
+    (Reason("first", ablated=True), "first; no single mechanism contributes to the simulated change"),
 ]
 
 

@@ -59,7 +59,7 @@ def two_ways(
 
 
 Reproduce = Callable[..., tuple[list[dict[str, Any]], str]]
-ANSWER = "; base_slice_ns has the largest part in the simulated change, without certainty"
+ANSWER = "; base_slice_ns contributes most to the simulated change, without certainty"
 
 
 def why(rows: list[dict[str, Any]]) -> str:

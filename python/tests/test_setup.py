@@ -7,7 +7,7 @@ from typing import Any
 
 import fake_engine
 from schedlab.scenario import Scenario, Variant
-from schedlab.setup import Fact, changes_text, differing, facts, of_two
+from schedlab.setup_facts import Fact, changes_text, differing, facts, of_two
 
 
 def described(**changes: Any) -> Scenario:

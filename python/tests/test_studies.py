@@ -114,7 +114,7 @@ def test_a_direction_has_a_sign_and_no_size(better: str, said: str, sign: int) -
 BAD_FIGURES = [
     ("a,b\n", 1, "not a table of figures"),
     (f"{HEAD}\ne,w,,time,s,lower,A,1,100\n", 2, "a line has 10 columns"),
-    (f"{HEAD}\ne,w,,time,s,lower,A,0,100,\n", 2, "`0` is no number of a repeat"),
+    (f"{HEAD}\ne,w,,time,s,lower,A,0,100,\n", 2, "`0` is not the number of a repeat"),
     (f"{HEAD}\ne,w,,time,s,low,A,1,100,\n", 2, "`low` is no direction"),
     (f"{HEAD}\ne,w,,time,direction,,A,1,worse,\n", 2, "a direction is `better` or `worse`"),
     (f"{HEAD}\ne,w,,time,s,lower,A,1,1,\ne,w,,time,s,lower,A,1,2,\n", 3, "duplicate of the figure in line 2"),

@@ -279,7 +279,7 @@ def real(monkeypatch: pytest.MonkeyPatch) -> None:
     OneAtATime.held = OneAtATime.fails = False
     usual = tune.arm_of
     monkeypatch.setattr(
-        tune, "arm_of", lambda name, engine, *tell: OneAtATime(engine) if name == "host" else usual(name, engine, *tell)
+        tune, "arm_of", lambda name, engine, *log: OneAtATime(engine) if name == "host" else usual(name, engine, *log)
     )
 
 

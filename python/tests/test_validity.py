@@ -311,7 +311,7 @@ def test_a_comparison_shows_the_model_error(
     assert (shown[at].split()[-1], shown[at + 1].split()[0]) == ("worse", "67%?")
     assert "NOT VALIDATED (?): 8 CPUs" in out
     assert "The model error of p99 latency is not known for 8 CPUs (it was up to 67% on" in " ".join(out.split())
-    assert "smaller than the model error of that other kind of machine: probe.latency.p99" in " ".join(out.split())
+    assert "smaller than the model error on the other kind of machine: probe.latency.p99" in " ".join(out.split())
     assert f"  schedlab compare {name} --arm vm" in out.splitlines()
     _, _, refused = schedlab("compare", name, "--validity", "v.json", "--fail-on", "worse:probe.latency.p99:model")
     assert "the model error is not known for 8 CPUs" in refused

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 __all__ = ["arm_of"]
 
 
-def arm_of(name: str, engine: Engine, tell: Callable[[str], None] = lambda _: None) -> Arm:
-    """The arm with this name; `tell` is called with each step of a guest."""
+def arm_of(name: str, engine: Engine, log: Callable[[str], None] = lambda _: None) -> Arm:
+    """The arm with this name; `log` is called with each step of a guest."""
     if name == "sim":
         from schedlab.arms.arm import SimArm
 
@@ -28,5 +28,5 @@ def arm_of(name: str, engine: Engine, tell: Callable[[str], None] = lambda _: No
     if name == "vm":
         from schedlab.arms.vm import VmArm
 
-        return VmArm(engine, tell)
+        return VmArm(engine, log)
     raise InputError(f"there is no arm `{name}`", hint=spelling.hint(name, ("sim", "host", "vm"), "the arms are"))

@@ -26,30 +26,30 @@ echo 'schedlab: sent'
 """
 
 
-def choose(image: Path, repeatable: bool, tell: Callable[[str], None]) -> tuple[str, ...]:
+def choose(image: Path, log: Callable[[str], None], *, repeatable: bool) -> tuple[str, ...]:
     """The accelerator for a guest that boots `image`."""
     if repeatable:
         return COUNTED
-    return VIRTUAL if kvm(image, tell)[0] else EMULATED
+    return VIRTUAL if kvm(image, log)[0] else EMULATED
 
 
-def kvm(image: Path, tell: Callable[[str], None] = lambda _: None) -> tuple[bool, str]:
+def kvm(image: Path, log: Callable[[str], None] = lambda _: None) -> tuple[bool, str]:
     """Whether a guest runs under KVM here, and how that is known."""
     if not os.access(DEVICE, os.R_OK | os.W_OK):
         return False, f"there is no {DEVICE}" if not DEVICE.exists() else f"no permission to use {DEVICE}"
     said = known()
     if said is None:
-        said = _tried(image, tell)
+        said = _tried(image, log)
         remember(said)
     return said == "works", "a test guest ran" if said == "works" else f"a test guest failed: {said}"
 
 
-def _tried(image: Path, tell: Callable[[str], None]) -> str:
+def _tried(image: Path, log: Callable[[str], None]) -> str:
     with tempfile.TemporaryDirectory(prefix="schedlab-kvm-") as folder:
         archive = Path(folder) / "initramfs"
         archive.write_bytes(initramfs.build({"bin/busybox": programs.find_busybox()}, {"init": ALIVE}))
         try:
-            boot(Machine(image, 1, 256, accel=VIRTUAL), archive, Path(folder) / "none", PATIENCE_S, tell)
+            boot(Machine(image, 1, 256, accel=VIRTUAL), archive, Path(folder) / "none", PATIENCE_S, log)
         except SchedlabError as e:
             return e.message.splitlines()[0].partition("; its console")[0][:200]
     return "works"

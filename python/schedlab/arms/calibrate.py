@@ -60,10 +60,10 @@ class Measured:
     """The share of foreign CPU time during the measurement; it affects the upper quantiles."""
 
 
-def host(quick: bool, traced: bool) -> Measured:
+def host(*, quick: bool, traced: bool) -> Measured:
     """Calibrate this machine."""
     before = noise.Sample.now()
-    done = process.run([str(agent.find()), *_words(quick, traced)], limit_s=LIMIT_S)
+    done = process.run([str(agent.find()), *_words(quick=quick, traced=traced)], limit_s=LIMIT_S)
     if done.code != 0:
         raise agent.failure(done.code, done.stderr, "calibrate")
     foreign_pct = noise.total_pct(noise.between(before, noise.Sample.now(), done.cpu_s))
@@ -73,11 +73,13 @@ def host(quick: bool, traced: bool) -> Measured:
     return replace(_measured(done.stdout, where, header, None), foreign_pct=foreign_pct)
 
 
-def vm(engine: Engine, row: str, quick: bool, traced: bool, tell: Callable[[str], None]) -> Measured:
+def vm(engine: Engine, row: str, log: Callable[[str], None], *, quick: bool, traced: bool) -> Measured:
     """Calibrate a guest with one CPU whose clock counts instructions; `traced` enables the tracepoints as in a run."""
     guest.check_tools()
     kernel = images.for_row(engine, row)
-    command = f"sh /schedlab/header >/out/header; exec /bin/{agent.NAME} {' '.join(_words(quick, traced))}\n"
+    command = (
+        f"sh /schedlab/header >/out/header; exec /bin/{agent.NAME} {' '.join(_words(quick=quick, traced=traced))}\n"
+    )
     files = {
         "schedlab/settings": "",
         "schedlab/command": command,
@@ -85,7 +87,7 @@ def vm(engine: Engine, row: str, quick: bool, traced: bool, tell: Callable[[str]
     }
     own = guest.texts({**files, "schedlab/header": HEADER.read_text()})
     machine = Machine(kernel.image, 1, MEMORY_MB, accel=COUNTED)
-    code, sent, _ = booted(machine, guest.base([]) + own, LIMIT_S, tell)
+    code, sent, _ = booted(machine, guest.base([]) + own, LIMIT_S, log)
     if code != 0:
         raise agent.failure(code, sent.text("stderr"), "calibrate, in the guest")
     where = f"QEMU {accelerator.words(COUNTED)} (2 ns an instruction), {kernel.source}"
@@ -95,7 +97,7 @@ def vm(engine: Engine, row: str, quick: bool, traced: bool, tell: Callable[[str]
     return replace(measured, memory={}, caches={}, absent={**measured.absent, "memory": why, "caches": why})
 
 
-def _words(quick: bool, traced: bool) -> list[str]:
+def _words(*, quick: bool, traced: bool) -> list[str]:
     return ["calibrate", *(["--quick"] if quick else []), *(["--traced"] if traced else [])]
 
 
@@ -257,7 +259,7 @@ def _distances(name: str, cost: Mapping[str, Any]) -> list[str]:
     return [*lines, f'source = "{_source(cost[DISTANCES[have[0]]])}{more}"']
 
 
-def _quantiles(points: Mapping[str, Any], inline: bool = True) -> str:
+def _quantiles(points: Mapping[str, Any], *, inline: bool = True) -> str:
     """Quantiles must be strictly rising; the resolution of the clock may have made neighbours equal."""
     most, shown = 0, []
     for point in POINTS:

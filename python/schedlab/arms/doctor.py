@@ -295,9 +295,9 @@ def restore(root: Path = Path("/")) -> list[str]:
         journal.close()
 
 
-def fetch(engine: Engine, row: str, tell: Callable[[str], None]) -> None:
+def fetch(engine: Engine, row: str, log: Callable[[str], None]) -> None:
     """Download the image of a row, or of a sublevel, into the cache."""
     kernel = images.for_row(engine, row)
     known = engine.row_of(row)
     judged = f" (row {known})" if known and known != row else ""
-    tell(f"{row}{judged}: {kernel.source}, sha256 {kernel.sha256}, {kernel.image}")
+    log(f"{row}{judged}: {kernel.source}, sha256 {kernel.sha256}, {kernel.image}")

@@ -19,7 +19,7 @@ LIMIT_S = 1800.0
 REPEAT, REPEAT_QUICK = 9, 3
 
 
-def measure(engine: Engine, row: str, quick: bool, tell: Callable[[str], None]) -> tuple[sections.Table, str]:
+def measure(engine: Engine, row: str, log: Callable[[str], None], *, quick: bool) -> tuple[sections.Table, str]:
     """The sections of a guest's kernel, and where they were measured."""
     guest.check_tools()
     kernel = images.for_row(engine, row)
@@ -30,7 +30,7 @@ def measure(engine: Engine, row: str, quick: bool, tell: Callable[[str], None]) 
         f"{guest.WORK}/.keep": "",
     }
     machine = Machine(kernel.image, 1, MEMORY_MB, accel=COUNTED)
-    code, sent, _ = booted(machine, guest.base([]) + guest.texts(own), LIMIT_S, tell)
+    code, sent, _ = booted(machine, guest.base([]) + guest.texts(own), LIMIT_S, log)
     if code != 0:
         raise agent.failure(code, sent.text("stderr"), "calibrate --sections, in the guest")
     traces = [sent.text(name).splitlines() for name in ("bare", "voluntary", "none")]

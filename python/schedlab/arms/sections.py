@@ -154,7 +154,7 @@ class Call:
     trips: int
     """How often it was carried out undisturbed with probes."""
 
-    def longest(self, voluntary: bool) -> int:
+    def longest(self, *, voluntary: bool) -> int:
         """The longest stretch between two check points of a model, or one and the call's beginning or end."""
         at = [0, *(p.at for p in self.points if voluntary or not p.might_sleep), self.length]
         return max(later - earlier for earlier, later in itertools.pairwise(at))
@@ -164,7 +164,7 @@ class Call:
         look at the flag at every page (`zap_pte_range`) or every four (`copy_pte_range`), and leave it if it is set."""
         return self.name in LOOPS and lock.caller.startswith("__pte_offset_map_lock")
 
-    def longest_lock(self, irq_off: bool = False) -> Locked | None:
+    def longest_lock(self, *, irq_off: bool = False) -> Locked | None:
         """The longest time under a spinlock."""
         locks = [lock for lock in self.locks if lock.irq_off or not irq_off]
         return max(locks, key=lambda lock: lock.length, default=None)

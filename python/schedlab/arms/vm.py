@@ -31,8 +31,8 @@ class VmArm:
 
     name = "vm"
 
-    def __init__(self, engine: Engine, tell: Callable[[str], None] = lambda _: None) -> None:
-        self._engine, self._tell = engine, tell
+    def __init__(self, engine: Engine, log: Callable[[str], None] = lambda _: None) -> None:
+        self._engine, self._log = engine, log
         self._kernels: dict[str, Kernel] = {}
         self._rows: dict[str, str] = {}
         """The answer of `schedlab identify` about a kernel that no row models, or that there is none."""
@@ -60,7 +60,7 @@ class VmArm:
                 said = images.row_words(self._engine, self._kernels[key], variant.kernel)
                 self._rows |= {key: said} if said else {}
         first = next(iter(self._kernels.values()))
-        self._accel = accelerator.choose(first.image, options["repeatable"], self._tell)
+        self._accel = accelerator.choose(first.image, self._log, repeatable=options["repeatable"])
         if self._accel != VIRTUAL:
             feasible.check_threads(scenario)
         self._base = guest.base(agent.programs(scenario) if scenario.arms["driver"] != "agent" else [])
@@ -111,7 +111,7 @@ class VmArm:
         own = guest.own(scenario.file, words, chosen.settings, options["cgroup"])
         limit = options["time_limit_s"]
         machine = self._machine(scenario, kernel, seed)
-        code, sent, wall = booted(machine, self._base + own, limit, self._tell, lambda: is_cancelled(cancel))
+        code, sent, wall = booted(machine, self._base + own, limit, self._log, lambda: is_cancelled(cancel))
         if code != 0:
             raise agent.run_failure(code, sent.text("stderr"), variant, seed)
         topology.verify(scenario.machine.topology, sent.topology)
@@ -148,7 +148,7 @@ def booted(
     machine: Machine,
     files: bytes,
     limit_s: float,
-    tell: Callable[[str], None],
+    log: Callable[[str], None],
     stop: Callable[[], bool] = lambda: False,
 ) -> tuple[int, guest.Sent, float]:
     """The exit code of the guest's command, what it sent, and the duration."""
@@ -156,7 +156,7 @@ def booted(
     with tempfile.TemporaryDirectory(prefix="schedlab-vm-") as folder:
         archive, raw = Path(folder) / "initramfs", Path(folder) / "report"
         archive.write_bytes(files)
-        ended = boot(machine, archive, raw, limit_s, tell, stop)
+        ended = boot(machine, archive, raw, limit_s, log, stop)
         return ended.exit_code, guest.received(raw), time.monotonic() - began
 
 

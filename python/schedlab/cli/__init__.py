@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from schedlab.cli.console import Console
-    from schedlab.cli.parser import Options
+    from schedlab.cli.options import Options
     from schedlab.engine import Engine
 
 EXIT_BUG = 3
@@ -40,7 +40,8 @@ def console_script() -> int:
 def main(argv: Sequence[str] | None = None, engine: Engine | None = None) -> int:
     """Run one command and return its exit code."""
     from schedlab.cli.console import Console
-    from schedlab.cli.parser import Options, build_parser
+    from schedlab.cli.options import Options
+    from schedlab.cli.parser import build_parser
     from schedlab.errors import SchedlabError
 
     console = Console()

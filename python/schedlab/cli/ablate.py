@@ -7,7 +7,7 @@ from pathlib import Path
 from schedlab import api, spelling
 from schedlab.cli.console import Console, write_file
 from schedlab.cli.explain import pair
-from schedlab.cli.parser import Options
+from schedlab.cli.options import Options
 from schedlab.cli.scenario import loaded
 from schedlab.engine import Engine, native_engine
 from schedlab.errors import InputError

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from schedlab.arms import calibrate, section_file
 from schedlab.cli.console import Console, write_file
-from schedlab.cli.parser import Options
+from schedlab.cli.options import Options
 from schedlab.cli.paths import STDOUT
 from schedlab.engine import Engine, native_engine
 from schedlab.errors import InputError, OutputError
@@ -25,9 +25,15 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     if options.sections:
         return _sections(options, console, engine)
     measured = (
-        calibrate.vm(engine, options.kernel or "6.12.107", options.quick, options.traced, console.detail)
+        calibrate.vm(
+            engine,
+            options.kernel or "6.12.107",
+            console.detail,
+            quick=options.quick,
+            traced=options.traced,
+        )
         if options.arm == "vm"
-        else calibrate.host(options.quick, options.traced)
+        else calibrate.host(quick=options.quick, traced=options.traced)
     )
     if measured.foreign_pct > QUIET_PCT:
         console.say(
@@ -46,7 +52,7 @@ def _sections(options: Options, console: Console, engine: Engine) -> int:
     if options.traced:
         raise InputError("--sections enables tracepoints of its own", hint="omit --traced")
     row = options.kernel or "6.12.107"
-    table, where = section_file.measure(engine, row, options.quick, console.detail)
+    table, where = section_file.measure(engine, row, console.detail, quick=options.quick)
     text = section_file.text(table, where, row, datetime.now(UTC).date())
     _written(options, console, text, f"{len(table.calls)} calls of {where}")
     return 0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from schedlab import documents, upgrades
 from schedlab.cli.console import Console, write_file
-from schedlab.cli.parser import Options
+from schedlab.cli.options import Options
 from schedlab.engine import Engine, native_engine
 from schedlab.render import changelog
 

@@ -13,13 +13,13 @@ from schedlab.arms.arm import Arm
 from schedlab.cli import EXIT_INTERRUPTED
 from schedlab.cli.auto import Auto
 from schedlab.cli.console import Console, write_file
+from schedlab.cli.options import Options
 from schedlab.cli.output import show
-from schedlab.cli.parser import Options
 from schedlab.cli.scenario import loaded
+from schedlab.compare_variants import compare_variants, pairs, settled
 from schedlab.design import Design
 from schedlab.engine import Engine, native_engine
 from schedlab.errors import InputError, OutputError, RunError
-from schedlab.judging import compare_variants, pairs, settled
 from schedlab.outcome import Failure, Outcome
 from schedlab.overrides import engine_overrides
 from schedlab.render.cells import plural
@@ -39,7 +39,7 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     engine = engine or native_engine()
     scenario = _scenario(options, engine)
     _check(options, scenario, console)
-    design = api.design_of(scenario, isinstance(options.seeds_or_auto, Auto), options.noise_floor)
+    design = api.design_of(scenario, auto=isinstance(options.seeds_or_auto, Auto), noise_floor=options.noise_floor)
     arm = arm_of(scenario.arm, engine, console.detail)
     arm.prepare(scenario)
     try:
@@ -57,8 +57,8 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
         # Not beside real kernels, whose runs it would disturb.
         import_early()
     result, interrupted = _run(options, console, engine, scenario, store, trouble, arm, design)
-    _tell_failures(result, console)
-    torn = _tell_torn_traces(result, console)
+    _print_failures(result, console)
+    torn = _print_torn_traces(result, console)
     code = 0
     if result.runs:
         comparison = compare_variants(result, against=options.against, validity=options.validity)
@@ -66,7 +66,7 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
             found = _robustness(options, console, engine, scenario, result)
             comparison = dataclasses.replace(comparison, robustness=found)
         code = show(comparison, options, console, engine)
-    _tell_kept(result, store, interrupted, console)
+    _print_stored(result, store, console, interrupted=interrupted)
     if interrupted:
         return EXIT_INTERRUPTED
     return 3 if result.failures or trouble or torn else code
@@ -192,7 +192,7 @@ def _line(outcome: Outcome) -> str:
     return f"{who}: {outcome.volume}, {speed}"
 
 
-def _tell_failures(result: Result, console: Console) -> None:
+def _print_failures(result: Result, console: Console) -> None:
     """The first failure of each variant in full, the others as a count."""
     for variant in dict.fromkeys(f.variant for f in result.failures):
         of_variant = [f for f in result.failures if f.variant == variant]
@@ -201,7 +201,7 @@ def _tell_failures(result: Result, console: Console) -> None:
         console.error(RunError(f"{variant} seed {first.seed}: {first.message}{more}", hint=first.hint))
 
 
-def _tell_torn_traces(result: Result, console: Console) -> bool:
+def _print_torn_traces(result: Result, console: Console) -> bool:
     """The first trace that could not be written, the others as a count."""
     torn = [run for run in result.runs.values() if run.trace_error]
     if torn:
@@ -211,7 +211,7 @@ def _tell_torn_traces(result: Result, console: Console) -> bool:
     return bool(torn)
 
 
-def _tell_kept(result: Result, store: Store, interrupted: bool, console: Console) -> None:
+def _print_stored(result: Result, store: Store, console: Console, *, interrupted: bool) -> None:
     total = len(result.seeds) * len(result.scenario.variants)
     kept = len(result.runs)
     before = "interrupted: " if interrupted else ""

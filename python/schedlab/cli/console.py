@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from schedlab import files, plain
-from schedlab.cli.parser import Options
+from schedlab.cli.options import Options
 from schedlab.cli.progress import Progress, nothing_to_note, nothing_under_way, write
 from schedlab.errors import SchedlabError, not_written, render
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from schedlab.cli.console import Console
 from schedlab.cli.interrupt import interruptible
-from schedlab.cli.parser import Options
+from schedlab.cli.options import Options
 from schedlab.engine import Engine, native_engine
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from schedlab import documents
 from schedlab.arms import calibrate, doctor
 from schedlab.cli.console import Console, write_file
-from schedlab.cli.parser import Options
+from schedlab.cli.options import Options
 from schedlab.engine import Engine, native_engine
 from schedlab.render.grid import WIDTH
 

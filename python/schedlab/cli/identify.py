@@ -9,7 +9,7 @@ from typing import Any
 
 from schedlab.cli.console import Console, write_file
 from schedlab.cli.interrupt import interruptible
-from schedlab.cli.parser import Options
+from schedlab.cli.options import Options
 from schedlab.engine import Engine, native_engine
 from schedlab.errors import InputError
 from schedlab.guests import identity, kernels

@@ -8,7 +8,7 @@ from typing import Any
 
 from schedlab import api, documents, spelling
 from schedlab.cli.console import Console, write_file
-from schedlab.cli.parser import Options
+from schedlab.cli.options import Options
 from schedlab.engine import Engine
 from schedlab.errors import InputError
 from schedlab.render import listing

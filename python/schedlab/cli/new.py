@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from schedlab.cli.console import Console
-from schedlab.cli.parser import Options
+from schedlab.cli.options import Options
 from schedlab.engine import Engine
 from schedlab.families import families, text
 from schedlab.render.grid import columns

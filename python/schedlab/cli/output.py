@@ -7,7 +7,7 @@ from pathlib import Path
 
 from schedlab import gate, render
 from schedlab.cli.console import Console, colours, write_file
-from schedlab.cli.parser import Options
+from schedlab.cli.options import Options
 from schedlab.cli.paths import STDOUT
 from schedlab.comparison import Comparison
 from schedlab.engine import Engine

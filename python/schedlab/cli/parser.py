@@ -5,18 +5,15 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
-from schedlab.cli import kernels, studies, sweeps, tuning, values
-from schedlab.cli.auto import Auto
+from schedlab.cli import values
+from schedlab.cli.flags import real_kernels, studies, sweeps, tuning
 from schedlab.cli.terminal import terminal_columns
 from schedlab.render.grid import fold
 from schedlab.verdicts import GATES
-
-if TYPE_CHECKING:
-    from schedlab import gate
 
 Flags = Callable[[argparse.ArgumentParser], None]
 
@@ -32,111 +29,6 @@ exit codes:
   4    the arm cannot run here
   130  interrupted (Ctrl-C, SIGTERM, SIGHUP); finished runs are stored
 """
-
-
-class Options(argparse.Namespace):
-    """The parsed command line with types. Each command reads the attributes that its parser defines."""
-
-    command: str
-    sources: list[Path]
-    port: int
-    arm: str | None
-    seeds: int | list[int] | None
-    seeds_or_auto: int | list[int] | Auto | None
-    against: str | None
-    noise_floor: bool | None
-    robust: int
-    jobs: int | None
-    quiet: bool
-    verbose: bool
-    progress: bool
-    fail_on: list[gate.Gate]
-    validity: list[Path]
-    html: Path | None
-    json: str | None
-    trace: Path | None
-    style: str
-    out: Path | None
-    resume: bool
-    scenario: str
-    variant: str | None
-    seed: int | None
-    check_determinism: bool
-    kind: str
-    kernel: str | None
-    results: list[Path]
-    source: Path
-    target: Path
-    matrix: bool
-    state: bool
-    explain: tuple[str, int] | None
-    first: int
-    workload: list[str]
-    cpus: int | None
-    memory: int
-    time_limit: int
-    probes: bool
-    records: int
-    smp: str | None
-    nodes: int | None
-    emulation: str | None
-    chaos: int | None
-    markdown: bool
-    append: str
-    restore: bool
-    fetch: str | None
-    measure: bool
-    quick: bool
-    traced: bool
-    machine: str | None
-    duration: str | None
-    noise: bool | None
-    overrides: list[str]
-    family: str | None
-    keep: str
-    tests: int
-    minimise: str | None
-    maximise: str | None
-    bounds: list[str]
-    over: list[str]
-    trials: int
-    confirm: int | None
-    confirm_on: str
-    sampler: str
-    pruner: str
-    name: str | None
-    scenarios: list[str]
-    shown_in: Path
-    before: str
-    after: str
-    runs: Path | None
-    store: Path | None
-    stored: str | None
-    resimulate: bool
-    autogroup: bool
-    variants: list[str]
-    task: str | None
-    at: int | None
-    metric: str | None
-    studies: list[str]
-    short: bool
-    units: int | None
-    time: int | None
-    reasons: str | None
-    page: Path | None
-    record: str | None
-    note: str | None
-    list: bool
-    sweep: str | None
-    shard: tuple[int, int] | None
-    shards: int
-    merge: Sequence[Path]
-    dask: str | None
-    emit: str | None
-    dry_run: bool
-    retry: bool
-    export: Path | None
-    pictures: Path | None
 
 
 class Parser(argparse.ArgumentParser):
@@ -419,18 +311,21 @@ COMMANDS: Mapping[str, tuple[str, Flags]] = {
     "list": ("list machines, kernels, features, workloads, knobs, metrics or studies", _list),
     "report": ("show a stored result again, or compare two", _report),
     "replay": ("replay a recorded trace under a kernel row and count the agreeing decisions", _replay),
-    "identify": ("say which kernel row decides as a recorded kernel did", _identify),
-    "changelog": ("say what changed for a user from one kernel row to another", _changelog),
+    "identify": ("find the kernel row whose decisions match those of a recorded kernel", _identify),
+    "changelog": ("list what changed between two kernel rows", _changelog),
     "convert": ("write a trace in another format", _convert),
     "view": ("show every slice of traces, or of one seed of a stored result, in a browser", _view),
     "new": ("write a commented scenario for a family of workloads to stdout", tuning.new),
     "tune": ("search for values of keys that improve a metric, and confirm the winner on fresh seeds", tuning.tune),
     "shrink": ("print the smallest scenario that still has a verdict, a failure or a divergence", tuning.shrink),
-    "record": ("record a scheduler trace of a workload on a real kernel", kernels.record),
-    "doctor": ("report what this machine supports and how to add what is missing", kernels.doctor),
-    "calibrate": ("measure the scheduling costs of this machine and write a machine file", kernels.calibrate),
-    "validate": ("run scenarios on the simulator and on a real kernel, and show the differences", kernels.validate),
+    "record": ("record a scheduler trace of a workload on a real kernel", real_kernels.record),
+    "doctor": ("report what this machine supports and how to add what is missing", real_kernels.doctor),
+    "calibrate": ("measure the scheduling costs of this machine and write a machine file", real_kernels.calibrate),
+    "validate": (
+        "run scenarios on the simulator and on a real kernel, and compare them",
+        real_kernels.validate,
+    ),
     "reproduce": ("simulate published studies and show how far they agree with the publication", studies.flags),
-    "sweep": ("run a scenario at many points and show where which variant is better", sweeps.flags),
+    "sweep": ("run a scenario at many points and show at which of them each variant is better", sweeps.flags),
 }
 """What each command does, and the function that adds its flags."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from schedlab import files
-from schedlab.cli.parser import Options
+from schedlab.cli.options import Options
 from schedlab.errors import InputError
 
 STDOUT = "-"

@@ -70,33 +70,33 @@ class Search:
 
         return interruptible(self.engine, explained)
 
-    def _ablated(self, questions: Mapping[Key, Question], parted: Mapping[Key, Reason]) -> dict[Key, Reason]:
+    def _ablated(self, questions: Mapping[Key, Question], explained: Mapping[Key, Reason]) -> dict[Key, Reason]:
         """The answers of all ablations, those that are kept and those found now; the estimate comes first."""
         answers = {key: answer for key, question in questions.items() if (answer := question.answer())}
         runs = {key: question.runs(self.engine) for key, question in questions.items() if key not in answers}
         seconds = {key: n * self._seconds(questions[key]) for key, n in runs.items()}
         todo = sorted((key for key in seconds if seconds[key] <= LONGEST_ABLATION_S), key=lambda key: seconds[key])
-        self._tell_estimate(len(answers), sum(runs[key] for key in todo), [seconds[key] for key in todo])
+        self._print_estimate(len(answers), sum(runs[key] for key in todo), [seconds[key] for key in todo])
         for key in seconds:
             if key not in todo:
-                self._tell_unfit(questions[key], f"that may take {clock(seconds[key])}")
+                self._print_left_out(questions[key], f"that may take {clock(seconds[key])}")
         for key in todo:
             if self.deadline is not None and time.monotonic() + seconds[key] > self.deadline:
-                self._tell_unfit(questions[key], "it does not fit into --time")
-            elif answer := self._ablate(questions[key], parted[key].parting, runs[key]):
+                self._print_left_out(questions[key], "it does not fit into --time")
+            elif answer := self._ablate(questions[key], explained[key].divergence, runs[key]):
                 answers[key] = answer
             else:
-                self._tell_unfit(questions[key], "a hybrid of the variants does not run")
+                self._print_left_out(questions[key], "a hybrid of the variants does not run")
         return answers
 
-    def _ablate(self, question: Question, parting: str, runs: int) -> Reason | None:
+    def _ablate(self, question: Question, divergence: str, runs: int) -> Reason | None:
         bar = self.console.progress(runs, self.engine.under_way)
 
         def ended(outcome: Outcome) -> None:
             bar.step(f"ablation of {question.label}: {outcome.variant} seed {outcome.seed}")
 
         try:
-            return reasons.ablated(self.engine, question, parting, self.jobs, ended)
+            return reasons.ablated(self.engine, question, divergence, self.jobs, ended)
         finally:
             bar.clear()
 
@@ -104,7 +104,7 @@ class Search:
         """What a run adds to the time of an ablation."""
         return self.plan.seconds().get(question.task.label, 0.0) / self.jobs
 
-    def _tell_estimate(self, done: int, runs: int, seconds: Sequence[float]) -> None:
+    def _print_estimate(self, done: int, runs: int, seconds: Sequence[float]) -> None:
         from schedlab.render.cells import plural
 
         if done:
@@ -113,7 +113,7 @@ class Search:
             total = clock(sum(seconds))
             self.console.say(f"{plural(len(seconds), 'ablation')}, at most {plural(runs, 'run')}: {total}")
 
-    def _tell_unfit(self, question: Question, why: str) -> None:
+    def _print_left_out(self, question: Question, why: str) -> None:
         self.console.say(f"{question.label} is not ablated: {why}")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from schedlab.cli.console import Console
-from schedlab.cli.parser import Options
+from schedlab.cli.options import Options
 from schedlab.engine import Engine, native_engine
 from schedlab.errors import InputError
 from schedlab.record import Order, chaos, record

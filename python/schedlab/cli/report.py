@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from schedlab import api
 from schedlab.cli.console import Console
+from schedlab.cli.options import Options
 from schedlab.cli.output import show
-from schedlab.cli.parser import Options
 from schedlab.engine import Engine
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from pathlib import Path
 from schedlab import api
 from schedlab.cli import EXIT_INTERRUPTED
 from schedlab.cli.console import Console, write_file
-from schedlab.cli.parser import Options
+from schedlab.cli.options import Options
 from schedlab.cli.paths import STDOUT
 from schedlab.cli.reasons import Search, clock
 from schedlab.engine import Engine, native_engine
@@ -38,7 +38,7 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
         history.check(history.read(history.FILE), options.record, studies[0].units, recorded)
     plan = Plan(engine, studies, options.out or FOLDER, history.seconds(history.FILE))
     jobs = options.jobs or api.default_jobs()
-    _tell_estimate(plan, jobs, options, console)
+    _print_estimate(plan, jobs, options, console)
     progress = _run(engine, plan, jobs, options, console)
     found = [study_report(study, progress) for study in studies]
     if not progress.interrupted:
@@ -121,7 +121,7 @@ def _units(options: Options) -> int | None:
     return options.units if options.units is not None else SHORT_UNITS if options.short else None
 
 
-def _tell_estimate(plan: Plan, jobs: int, options: Options, console: Console) -> None:
+def _print_estimate(plan: Plan, jobs: int, options: Options, console: Console) -> None:
     from schedlab.render.cells import plural
 
     if plan.others:

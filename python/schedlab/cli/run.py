@@ -8,7 +8,7 @@ from schedlab import api
 from schedlab.arms import arm_of, limits
 from schedlab.cli.console import Console, write_file
 from schedlab.cli.interrupt import interruptible
-from schedlab.cli.parser import Options
+from schedlab.cli.options import Options
 from schedlab.cli.scenario import loaded
 from schedlab.engine import ARMS, Engine, native_engine
 from schedlab.errors import InputError, OutputError
@@ -32,7 +32,7 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     if options.json == "-":
         console.result(document)
     else:
-        console.text(_text(scenario, run, options.check_determinism))
+        console.text(_text(scenario, run, checked=options.check_determinism))
     if options.json not in (None, "-"):
         write_file(Path(options.json), document + "\n")
     if run.trace_error:
@@ -76,7 +76,7 @@ def _ran(
         arm.close()
 
 
-def _text(scenario: Scenario, run: Run, checked: bool) -> str:
+def _text(scenario: Scenario, run: Run, *, checked: bool) -> str:
     where = f"{ARMS[scenario.arm]} {machine_name(scenario)}, {plural(scenario.machine.cpus, 'CPU')}"
     if place := limits.machine({run.variant: [run]}):
         where = f"{ARMS[scenario.arm]} on {place}"
@@ -103,7 +103,7 @@ def _text(scenario: Scenario, run: Run, checked: bool) -> str:
     return "\n\n".join(blocks)
 
 
-def _tasks(run: Run, timed: bool) -> str:
+def _tasks(run: Run, *, timed: bool) -> str:
     busiest = sorted(run.tasks, key=lambda t: (-t.cpu_ns if timed else -(t.switches or 0), t.pid))[:SHOWN_TASKS]
     rows = [["task", "pid", *(["cpu ms", "wait ms"] if timed else []), "switches", "migrations"]]
     for t in busiest:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from schedlab import api
-from schedlab.cli.parser import Options
+from schedlab.cli.options import Options
 from schedlab.engine import Engine
 from schedlab.errors import InputError
 from schedlab.scenario import Scenario

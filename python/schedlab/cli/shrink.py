@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from schedlab.cli import EXIT_INTERRUPTED
 from schedlab.cli.console import Console
-from schedlab.cli.parser import Options
+from schedlab.cli.options import Options
 from schedlab.cli.scenario import loaded
 from schedlab.engine import Engine, native_engine
 from schedlab.render.cells import plural

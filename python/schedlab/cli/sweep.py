@@ -9,7 +9,7 @@ from pathlib import Path
 from schedlab import api
 from schedlab.cli import EXIT_INTERRUPTED, sweep_output
 from schedlab.cli.console import Console
-from schedlab.cli.parser import Options
+from schedlab.cli.options import Options
 from schedlab.engine import Engine, native_engine
 from schedlab.errors import InputError
 from schedlab.render.cells import plural
@@ -45,7 +45,7 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     if options.dry_run:
         return _dry_run(engine, planned, out, options, console)
     with Running(planned, out, api.provenance(), part=options.shard, retry=options.retry) as running:
-        _tell(planned, running, out, options, console)
+        _print_plan(planned, running, out, options, console)
         interrupted = _run(planned, running, options, console)
     if interrupted:
         console.say("interrupted: the finished runs are kept; the same command resumes")
@@ -71,7 +71,7 @@ def _check(options: Options) -> None:
         cluster.check(options.dask)
 
 
-def _tell(planned: Plan, running: Running, out: Path, options: Options, console: Console) -> None:
+def _print_plan(planned: Plan, running: Running, out: Path, options: Options, console: Console) -> None:
     done = sum(name in running.ended for name in planned.distinct)
     others = len(running.ended) - done
     part = f"shard {options.shard[0]} of {options.shard[1]}, " if options.shard else ""

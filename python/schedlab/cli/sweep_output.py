@@ -7,7 +7,7 @@ from pathlib import Path
 
 from schedlab import files
 from schedlab.cli.console import Console, write_file
-from schedlab.cli.parser import Options
+from schedlab.cli.options import Options
 from schedlab.cli.paths import STDOUT
 from schedlab.errors import InputError, RunError, not_written
 from schedlab.sweeping import export, store

@@ -9,7 +9,7 @@ from pathlib import Path
 from schedlab import api
 from schedlab.arms import arm_of
 from schedlab.cli.console import Console, write_file
-from schedlab.cli.parser import Options
+from schedlab.cli.options import Options
 from schedlab.design import further_seeds
 from schedlab.engine import Engine, native_engine
 from schedlab.errors import ScenarioError, SchedlabError

@@ -13,7 +13,7 @@ from typing import Any
 from schedlab import api
 from schedlab.arms import agent, arm_of, calibrate, limits
 from schedlab.cli.console import Console, write_file
-from schedlab.cli.parser import Options
+from schedlab.cli.options import Options
 from schedlab.engine import Engine, native_engine
 from schedlab.errors import InputError, RunError
 from schedlab.render.validation import document, page, text
@@ -134,9 +134,11 @@ class Machines:
         file = self._folder / f"machine-{row if self._arm == 'vm' else 'host'}.toml"
         if not file.exists():
             self._console.say(f"calibrating {row}: --machine FILE of `schedlab calibrate` saves this")
-            tell, vm = self._console.detail, self._arm == "vm"
+            log, vm = self._console.detail, self._arm == "vm"
             measured = (
-                calibrate.vm(self._engine, row, True, True, tell) if vm else calibrate.host(quick=True, traced=True)
+                calibrate.vm(self._engine, row, log, quick=True, traced=True)
+                if vm
+                else calibrate.host(quick=True, traced=True)
             )
             write_file(file, calibrate.preset(measured, datetime.now(UTC).date()))
         self.files[row] = str(file)

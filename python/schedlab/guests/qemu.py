@@ -116,7 +116,7 @@ def boot(
     initramfs: Path,
     trace: Path,
     limit_s: float,
-    tell: Callable[[str], None],
+    log: Callable[[str], None],
     stop: Callable[[], bool] = lambda: False,
 ) -> Booted:
     """Run the guest to its end. QEMU outlives neither this call nor this process."""
@@ -126,10 +126,10 @@ def boot(
     # counts instructions would fail again in the same way.
     for _ in range(0 if machine.accelerator() == [*COUNTED] else BOOTS - 1):
         try:
-            return _once(machine, initramfs, trace, limit_s, tell, stop)
+            return _once(machine, initramfs, trace, limit_s, log, stop)
         except EarlyPanicError as e:
-            tell(f"{e.message.splitlines()[0]}; booting again")
-    return _once(machine, initramfs, trace, limit_s, tell, stop)
+            log(f"{e.message.splitlines()[0]}; booting again")
+    return _once(machine, initramfs, trace, limit_s, log, stop)
 
 
 def _once(
@@ -137,10 +137,10 @@ def _once(
     initramfs: Path,
     trace: Path,
     limit_s: float,
-    tell: Callable[[str], None],
+    log: Callable[[str], None],
     stop: Callable[[], bool],
 ) -> Booted:
-    console = Console(tell)
+    console = Console(log)
     process = subprocess.Popen(
         machine.command(initramfs, trace),
         stdin=subprocess.DEVNULL,
@@ -162,14 +162,14 @@ def _once(
     finally:
         _end(process)
         listener.join(5)
-    return console.verdict(hung, process.returncode, time.monotonic() - began)
+    return console.verdict(process.returncode, time.monotonic() - began, hung=hung)
 
 
 class Console:
     """The output of the guest and its interpretation."""
 
-    def __init__(self, tell: Callable[[str], None]) -> None:
-        self._tell = tell
+    def __init__(self, log: Callable[[str], None]) -> None:
+        self._log = log
         self.lines: list[str] = []
         self.step = ""
         """The last step that the guest's init has named."""
@@ -190,12 +190,12 @@ class Console:
         if not line.startswith("schedlab: "):
             return
         self.step = line.removeprefix("schedlab: ")
-        self._tell(f"guest: {self.step}")
+        self._log(f"guest: {self.step}")
         if ended := re.fullmatch(r"workload ended with (\d+)", self.step):
             self._code = int(ended[1])
         self._probes |= self.step == "with probes"
 
-    def verdict(self, hung: bool, qemu_code: int | None, spent_s: float) -> Booted:
+    def verdict(self, qemu_code: int | None, spent_s: float, *, hung: bool) -> Booted:
         """The result of the guest, or an error with the last lines of its console."""
         if self.step == "sent" and self._code is not None and not hung:
             return Booted(self._code, self._probes, self.lines)

@@ -58,7 +58,7 @@ ALLOWED = f"am=[{TASK} cpus_ptr->bits|cpus_allowed.bits:x64]"
 ASKED = "src=[{0} lb_env src_cpu:s32] ?mt=[{0} lb_env migration_type:s32] im=[{0} lb_env imbalance:s64]"
 
 
-def probes(image: Path, groups: bool, cpus: int, threads: int, levels: int) -> str:
+def probes(image: Path, cpus: int, threads: int, levels: int, *, groups: bool) -> str:
     """A line for each probe, with its filter behind it; nothing for an image without type information."""
     types = type_information(image)
     if types is None:

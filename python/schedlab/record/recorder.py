@@ -65,17 +65,17 @@ class Recording:
     console: list[str]
 
 
-Teller = Callable[[str], None]
+Logger = Callable[[str], None]
 
 
-def record(order: Order, engine: Engine, tell: Teller = lambda _: None) -> Recording:
-    """Make a recording; `tell` is called with each step."""
+def record(order: Order, engine: Engine, log: Logger = lambda _: None) -> Recording:
+    """Make a recording; `log` is called with each step."""
     with tempfile.TemporaryDirectory(prefix="schedlab-record-") as folder:
         try:
             taken = (
-                _running(order, Path(folder), tell, engine)
+                _running(order, Path(folder), log, engine)
                 if order.kernel == kernels.RUNNING
-                else _guest(order, Path(folder), tell)
+                else _guest(order, Path(folder), log)
             )
         except OSError as e:
             raise not_written("cannot write the recorded trace", e, file=e.filename and str(e.filename)) from None
@@ -94,7 +94,7 @@ class Taken:
     console: list[str]
 
 
-def _guest(order: Order, folder: Path, tell: Teller) -> Taken:
+def _guest(order: Order, folder: Path, log: Logger) -> Taken:
     kernel = kernels.find(order.kernel)
     line = programs.shell_line(order.workload)
     machine = Machine(
@@ -107,12 +107,12 @@ def _guest(order: Order, folder: Path, tell: Teller) -> Taken:
         smp=order.smp,
         numa=numa(order.nodes, order.cpus, order.memory_mb),
     )
-    tell(f"{kernel.source}, sha256 {kernel.sha256}")
+    log(f"{kernel.source}, sha256 {kernel.sha256}")
     (folder / "initramfs").write_bytes(
         initramfs.build(programs.files(line, programs.find_busybox()), _texts(order, line, kernel.image))
     )
     raw = folder / "raw.gz"
-    booted = boot(machine, folder / "initramfs", raw, order.time_limit_s, tell)
+    booted = boot(machine, folder / "initramfs", raw, order.time_limit_s, log)
     head = [
         f"image {kernel.source}",
         f"image_sha256 {kernel.sha256}",
@@ -139,7 +139,9 @@ def _texts(order: Order, line: str, image: Path) -> dict[str, str]:
         "schedlab/header": (HERE / "header.sh").read_text(),
         "schedlab/probes": (HERE / "probes.sh").read_text(),
         **{
-            f"schedlab/by-offset-{threads}": offsets.probes(image, order.autogroup, order.cpus, threads, _levels(order))
+            f"schedlab/by-offset-{threads}": offsets.probes(
+                image, order.cpus, threads, _levels(order), groups=order.autogroup
+            )
             if order.probes
             else ""
             for threads in {1, _threads(order)}
@@ -165,9 +167,9 @@ HEADER_LINES = 12
 """The kernel's own comment lines before the first record of a trace."""
 
 
-def _running(order: Order, folder: Path, tell: Teller, engine: Engine) -> Taken:
+def _running(order: Order, folder: Path, log: Logger, engine: Engine) -> Taken:
     line = programs.shell_line(order.workload)
-    ran = running.record(line, folder, tell, engine, order.probes)
+    ran = running.record(line, folder, log, engine, probes=order.probes)
     head = [f"recorded_by schedlab {_version()} through {ran.through}", f"workload {line}"]
     found = _finished(ran.raw, folder, head, order.records)
     return Taken(found.path, ran.exit_code, ran.probes, found.cut, [])

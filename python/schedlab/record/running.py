@@ -36,28 +36,28 @@ class Ran:
     """Whether the trace contains the state of the scheduler."""
 
 
-def record(line: str, folder: Path, tell: Callable[[str], None], engine: Engine, probes: bool = True) -> Ran:
+def record(line: str, folder: Path, log: Callable[[str], None], engine: Engine, *, probes: bool = True) -> Ran:
     """Run a shell line while the whole system is recorded, with probes where that is permitted."""
     header = subprocess.run(["sh", str(HEADER)], stdin=subprocess.DEVNULL, capture_output=True, text=True).stdout
     why = "tracefs is not mounted"
     for what in leftovers.remove_instances():
-        tell(f"removed {what}, which a killed recorder had left")
+        log(f"removed {what}, which a killed recorder had left")
     for tracefs in TRACEFS:
         try:
-            return _through_tracefs(tracefs, line, folder / "raw", header, tell, probes)
+            return _through_tracefs(tracefs, line, folder / "raw", header, log, probes=probes)
         except OSError as e:
             # Only errors of tracefs are a reason to try perf; a full disk is not.
             if not str(e.filename or tracefs).startswith(str(tracefs)) or e.errno in DISK:
                 raise
             why = f"{tracefs}: {reason(e)}"
-    tell(f"tracefs is not permitted ({why}); trying perf")
+    log(f"tracefs is not permitted ({why}); trying perf")
     return _through_perf(line, folder, header, why, engine)
 
 
 def _through_tracefs(
-    tracefs: Path, line: str, raw: Path, header: str, tell: Callable[[str], None], probes: bool
+    tracefs: Path, line: str, raw: Path, header: str, log: Callable[[str], None], *, probes: bool
 ) -> Ran:
-    printing = _printing(tracefs, tell) if probes else nullcontext()
+    printing = _printing(tracefs, log) if probes else nullcontext()
     with _instance(tracefs) as instance, printing, ExitStack() as until_end:
         for name, value in (("tracing_on", "0"), ("trace_clock", "mono"), ("buffer_size_kb", str(BUFFER_KB))):
             (instance / name).write_text(value)
@@ -67,9 +67,9 @@ def _through_tracefs(
             if switch.exists() or event.startswith("sched/"):
                 switch.write_text("1")
             else:
-                tell(f"no event {event}")
+                log(f"no event {event}")
         # After the events, so that a probe's record follows the event's record.
-        read = until_end.enter_context(bpf.attached(tell)) if probes else {}
+        read = until_end.enter_context(bpf.attached(log)) if probes else {}
         if read:
             (instance / "events" / bpf.EVENT / "enable").write_text("1")
         # Tasks that are created between the two readings are in one of them or in the trace.
@@ -90,7 +90,7 @@ def _through_tracefs(
 
 
 @contextmanager
-def _printing(tracefs: Path, tell: Callable[[str], None]) -> Iterator[None]:
+def _printing(tracefs: Path, log: Callable[[str], None]) -> Iterator[None]:
     """A BPF program that prints enables its event globally. This is undone at the end, or after a kill by the next
     start or by `schedlab doctor --restore`."""
     switch = tracefs / "events" / bpf.EVENT / "enable"
@@ -99,7 +99,7 @@ def _printing(tracefs: Path, tell: Callable[[str], None]) -> Iterator[None]:
         return
     journal = Journal(state_directory())
     for left in journal.open():
-        tell(f"a killed run had left {left.file} at {left.after}: restored")
+        log(f"a killed run had left {left.file} at {left.after}: restored")
     try:
         journal.apply([(str(switch), "1")])
         yield

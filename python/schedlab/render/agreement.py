@@ -150,7 +150,7 @@ def _placements(p: Mapping[str, Any]) -> list[str]:
         rows += [[indent + name, *_counts(score), _interval(score)] for name, score in _worst_first(scores)]
     lines = columns(rows, "<>>><")
     if not p["topology_recorded"]:
-        lines.append("the header does not describe the topology: assumed is a core for each CPU under one cache")
+        lines.append("the header does not describe the topology: one core per CPU under one cache is assumed")
     lines += [f"not judged: {part['count']:,} {part['kind']}s, {part['reason']}" for part in p["unjudged"]]
     for m in p["disagreements"]:
         sync = ", sync" if m["sync"] else ""
@@ -203,7 +203,7 @@ def _remarks(r: Report) -> Iterable[str]:
 
 INPUT_GROUPS = {
     "state": "state taken from the trace",
-    "state_again": "state taken from the trace again",
+    "state_again": "state read from the trace again",
     "operation": "other inputs from the trace",
 }
 """The inputs that the model took from the trace, most critical first."""

@@ -40,7 +40,9 @@ def compare_document(c: Comparison) -> dict[str, Any]:
             {
                 **_metric(m.metric),
                 "model_error": _model(m.model),
-                "noise_floor": _interval(m.noise_floor.interval, m.noise_floor.percent) if m.noise_floor else None,
+                "noise_floor": _interval(m.noise_floor.interval, percent=m.noise_floor.percent)
+                if m.noise_floor
+                else None,
                 "samples": {name: [_sample(x) for x in values] for name, values in m.samples.items()},
                 "comparisons": [_comparison(j) for j in m.comparisons],
             }
@@ -154,7 +156,7 @@ def _comparison(j: Judgement) -> dict[str, Any]:
     }
 
 
-def _interval(interval: Interval | None, percent: bool) -> dict[str, Any] | None:
+def _interval(interval: Interval | None, *, percent: bool) -> dict[str, Any] | None:
     if interval is None:
         return None
     low, high = _number(interval.low), _number(interval.high)
@@ -166,14 +168,14 @@ def _spread(s: Spread | None) -> dict[str, Any] | None:
     if s is None:
         return None
     sides = {"a": _number(s.a), "b": _number(s.b), "unit": "%" if s.percent else ""}
-    return {**sides, "change": _interval(s.change, True)}
+    return {**sides, "change": _interval(s.change, percent=True)}
 
 
 def _tail(t: Tail | None) -> dict[str, Any] | None:
     if t is None:
         return None
     sides = {"percentile": t.percentile, "a": _number(t.a), "b": _number(t.b), "resolved": t.resolved}
-    return {**sides, "difference": _interval(t.difference, False)}
+    return {**sides, "difference": _interval(t.difference, percent=False)}
 
 
 def _robustness(c: Comparison) -> dict[str, Any] | None:

@@ -84,8 +84,8 @@ def _no_answer(ranked: Sequence[Report]) -> str:
         )
     unexplained = best["unexplained"]["picks"]
     return (
-        f"no row can be named: the best, {best['row']}, decides {judged:,} of {asked + unexplained:,} picks alike; "
-        "the trace lacks what the rows need to judge more, or no row is this kernel's"
+        f"no row can be named: the best, {best['row']}, decides {judged:,} of {asked + unexplained:,} picks in the "
+        "same way; the trace lacks what the rows need to judge more, or no row is this kernel's"
     )
 
 
@@ -133,13 +133,13 @@ def departure(r: Report) -> str:
         feature = f" [{d['feature']}]" if d["feature"] else ""
         rule = f" by the rule: {d['rule']}{feature} ({numbers})" if d["rule"] else ""
         said = f"the kernel said {d['kernel']}, the row {d['model']}{rule}"
-        return f"row {r['row']}: first other decision at {d['time_ns'] / 1e9:.6f} s, {d['kind']}: {said}"
+        return f"row {r['row']}: first different decision at {d['time_ns'] / 1e9:.6f} s, {d['kind']}: {said}"
     if r["state"]["first"]:
         s = r["state"]["first"][0]
         both = f"{s['what']} is {s['kernel']} in the kernel and {s['model']} in the row"
-        return f"row {r['row']}: every decision agrees; first other state at {s['time_ns'] / 1e9:.6f} s: {both}"
+        return f"row {r['row']}: every decision agrees; first different state at {s['time_ns'] / 1e9:.6f} s: {both}"
     if r["vruntime"]["first"]:
         s = r["vruntime"]["first"][0]
         both = f"vruntime moves by {s['kernel_step']} in the kernel and by {s['model_step']} in the row"
-        return f"row {r['row']}: every decision agrees; first other state at {s['time_ns'] / 1e9:.6f} s: {both}"
+        return f"row {r['row']}: every decision agrees; first different state at {s['time_ns'] / 1e9:.6f} s: {both}"
     return f"row {r['row']}: every decision and every number that the trace shows agrees"

@@ -16,10 +16,11 @@ def text(kind: str, rows: Sequence[Row], kernel: str | None) -> str:
     """The list of a kind; `kernel`: only what that kernel has, with its defaults."""
     if kind == "kernels" and kernel and rows:
         return _kernel(rows[0])
+    if kind == "metrics":
+        return "\n".join("\n  ".join(_filled(_metric(row), 2)) for row in rows)
     shapes = {
         "kernels": (_row, 2),
         "machines": (_machine, 3),
-        "metrics": (_metric, 3),
         "features": (_feature if kernel else _named, 2 if kernel else 1),
         "knobs": (_knob if kernel else _named, 2 if kernel else 1),
     }
@@ -62,11 +63,13 @@ def _machine(row: Row) -> list[str]:
     return [str(row["id"]), cpus, "measured" if row["calibrated"] else "uncalibrated", str(row["summary"])]
 
 
-def _metric(row: Row) -> list[str]:
+def _metric(row: Row) -> str:
     """Name, unit, direction and meaning; a sampled metric has every statistic below its name."""
     name = f"{row['id']}.STAT" if row["sampled"] else str(row["id"])
+    unit = "" if row["unit"] == "count" else str(row["unit"])
     direction = "" if row["better"] == "neither" else f"{row['better']} is better"
-    return [name, "" if row["unit"] == "count" else str(row["unit"]), direction, str(row["summary"])]
+    about = ", ".join(part for part in (unit, direction) if part)
+    return f"{name} ({about}): {row['summary']}" if about else f"{name}: {row['summary']}"
 
 
 def _feature(row: Row) -> list[str]:

@@ -38,13 +38,13 @@ def _line(comparison: Comparison, m: MetricComparison, label: str, statistic: St
     starred = {j.b for j in m.comparisons if j.effect != "none"} if label.endswith("mean") else set()
     spread = label in ("Stddev", "CoeffVar")
     cells = [
-        _cell(numbers[name], numbers[baseline.get(name, name)], higher and not spread, name in starred)
+        _cell(numbers[name], numbers[baseline.get(name, name)], higher=higher and not spread, star=name in starred)
         for name in m.samples
     ]
     return f"{label:<9} {m.metric.name:<{width}}" + "".join(cells)
 
 
-def _cell(number: float | None, base: float | None, higher: bool, star: bool) -> str:
+def _cell(number: float | None, base: float | None, *, higher: bool, star: bool) -> str:
     if number is None:
         return f"{'-':>14}{'':>10}"
     left, right = ("*", "*") if star else ("(", ")")

@@ -73,7 +73,7 @@ def few(comparison: Comparison) -> list[str]:
             found.append(f"{m.metric.name} ({above})")
     if not found:
         return []
-    why = "a longer run (--duration) may settle more than further seeds"
+    why = "a longer run (--duration) may help more than additional seeds"
     return [f"few samples of each seed lie above {', '.join(found)}: {why}"]
 
 
@@ -102,9 +102,9 @@ def holm(comparison: Comparison) -> list[str]:
             why = f"with {found.seeds} seeds none can be; at least {found.fewest} are needed"
             lines.append(f"no change is certain at 5% for {what}: {why}")
         elif not found.lost:
-            changes = f"all {count} changes" if count > 1 else "the one change"
+            changes = f"all {count} reported changes" if count > 1 else "the one reported change"
             verb = "remain" if count > 1 else "remains"
-            lines.append(f"{changes} reported{of} {verb} certain after correction for {found.tested} metrics (Holm)")
+            lines.append(f"{changes}{of} {verb} certain after correction for {found.tested} metrics (Holm)")
         elif len(found.lost) == count:
             lines.append(f"no change is certain at 5% for {what}")
         else:
@@ -126,7 +126,7 @@ def models(comparison: Comparison) -> list[str]:
         lines.append(f"NOT VALIDATED (?): {' and '.join(missing)}")
     many = len(comparison.pairs) > 1
     within = [(m, j) for m in known for j in m.comparisons if _within(m, j)]
-    for holds, what in ((True, "model error"), (False, "model error of that other kind of machine")):
+    for holds, what in ((True, "model error"), (False, "model error on the other kind of machine")):
         small = [
             m.metric.name + (f" of {j.b}" if many else "") for m, j in within if m.model and m.model.holds == holds
         ]

@@ -35,11 +35,11 @@ def overload(tail: Tail, part: str, slow: Band) -> str:
     behind = slow.parts.parts["behind"]
     if part == "behind" and 2 * slow.parts.elsewhere > behind:
         idle = share(slow.parts.elsewhere, behind)
-        return f"{text}. For {idle} of that wait another CPU was idle: unless affinity forbade it, a CPU was to be had."
+        return f"{text}. For {idle} of that wait another CPU was idle: unless affinity forbade it, a CPU was available."
     if part in WAITS and lost >= SELDOM:
         return (
             f"{text}. For {share(lost, 1)} of the time a CPU was idle while a task waited on the runqueue of another "
-            "one, so a lack of CPUs is not the whole cause; affinity is not looked at."
+            "one, so a lack of CPUs is not the whole cause; affinity is not considered."
         )
     return f"{text}."
 

@@ -10,7 +10,6 @@ from schedlab.comparison import Comparison, MetricComparison
 from schedlab.judge import Judgement
 from schedlab.render import charts as drawn
 from schedlab.render import notes
-from schedlab.render.beside import beside
 from schedlab.render.cells import change, headline, interval, model_error
 from schedlab.render.closer import causes_and_load, closer_look
 from schedlab.render.figure import figure, scripts
@@ -20,6 +19,7 @@ from schedlab.render.markup import cells, details, escape, facts, items, table
 from schedlab.render.provenance import provenance
 from schedlab.render.summary import sentences
 from schedlab.render.timeline import script
+from schedlab.render.unjudged import unjudged
 
 _HERE = Path(__file__).parent
 
@@ -35,7 +35,7 @@ def page(c: Comparison, look: Closer | str | None = None) -> str:
         _setup(c),
         *closer_look(look),
         *_curves(c),
-        *_beside(c),
+        *_unjudged(c),
         *_metrics(c),
         provenance(c),
     ]
@@ -87,7 +87,7 @@ def _judgements(c: Comparison) -> str:
         head = ["metric", "unit", "better", f"{a}, median", f"{b}, median", "change", "95% interval"]
         head += [*(["model error"] * simulated), "verdict", "why"]
         found = [(m, j) for m in c.metrics for j in m.comparisons if (j.a, j.b) == (a, b)]
-        rows = [_row(m, j, head, simulated) for m, j in found]
+        rows = [_row(m, j, head, simulated=simulated) for m, j in found]
         parts.append(table(f"{b} against {a}, {c.arm_word}, {len(c.seeds)} seeds", head, rows, cards=True))
     lines = [
         *notes.reading(c),
@@ -102,7 +102,7 @@ def _judgements(c: Comparison) -> str:
     return "\n".join([*parts, items(lines)])
 
 
-def _row(of: MetricComparison, j: Judgement, head: list[str], simulated: bool) -> list[str]:
+def _row(of: MetricComparison, j: Judgement, head: list[str], *, simulated: bool) -> list[str]:
     m, d = of.metric, j.difference
     texts = [m.name, m.unit, m.better, value(d.median_a), value(d.median_b), change(j), interval(j)]
     texts += [*([model_error(of)] * simulated), j.verdict, j.reason]
@@ -110,10 +110,10 @@ def _row(of: MetricComparison, j: Judgement, head: list[str], simulated: bool) -
     return cells(head, texts, title=m.help, looks=looks)
 
 
-def _beside(c: Comparison) -> Iterable[str]:
+def _unjudged(c: Comparison) -> Iterable[str]:
     """What else changed: each quantity that is not judged, those that changed first."""
     for a, b in c.pairs:
-        found = sorted(beside(c, a, b), key=lambda one: not one.changed)
+        found = sorted(unjudged(c, a, b), key=lambda one: not one.changed)
         if not found:
             continue
         yield "<h2>What else changed</h2>" if (a, b) == c.pairs[0] else ""

@@ -113,7 +113,7 @@ def _elsewhere(b: str, head: Judgement, others: Sequence[Found]) -> str:
         judged = all(_could_be_judged(j) for _, j in others)
         return "No other metric that has a better direction changed." if judged else ""
     if head.effect == "better":
-        return _both(b, "It costs elsewhere: ", "worse", worse, "also better", better)
+        return _both(b, "In exchange, ", "worse", worse, "also better", better)
     if head.effect == "worse":
         return _both(b, "In exchange, ", "better", better, "also worse", worse)
     return _both(b, "Elsewhere ", "better", better, "worse", worse)

@@ -22,7 +22,7 @@ _COLOURS = {"better": "\x1b[32m", "worse": "\x1b[31m", "changed": "\x1b[33m", "n
 def render(comparison: Comparison, *, colour: bool = False) -> str:
     """The whole text, without a final newline."""
     blocks = [headline(comparison), *_sentences(comparison), *setup(comparison)]
-    blocks += [_block(comparison, a, b, colour) for a, b in comparison.pairs]
+    blocks += [_block(comparison, a, b, colour=colour) for a, b in comparison.pairs]
     if not comparison.pairs:
         blocks.append(_single(comparison))
     blocks += [block for block in (_rankings(comparison), _tails(comparison), _spreads(comparison)) if block]
@@ -37,7 +37,7 @@ def _sentences(comparison: Comparison) -> list[str]:
     return [fill(plain.escaped(text), WIDTH, break_on_hyphens=False) for text in sentences(comparison)]
 
 
-def _block(comparison: Comparison, a: str, b: str, colour: bool) -> str:
+def _block(comparison: Comparison, a: str, b: str, *, colour: bool) -> str:
     simulated = any(m.model for m in comparison.metrics)
     floor = any(m.noise_floor for m in comparison.metrics)
     head = ["metric", a, b, "change", "95% interval", "verdict"]
@@ -46,7 +46,7 @@ def _block(comparison: Comparison, a: str, b: str, colour: bool) -> str:
     for m in comparison.metrics:
         for j in m.comparisons:
             if (j.a, j.b) == (a, b):
-                rows.append(_row(m, j, simulated, floor))
+                rows.append(_row(m, j, simulated=simulated, floor=floor))
                 effects.append(j.effect)
     lines = layout(rows, "<>>>><" + ">" * (simulated + floor) + "<<")
     pairs = zip(effects, lines, strict=True)
@@ -57,7 +57,7 @@ def _coloured(effect: str, line: str) -> str:
     return f"{_COLOURS[effect]}{line}\x1b[0m" if _COLOURS.get(effect) else line
 
 
-def _row(m: MetricComparison, j: Judgement, simulated: bool, floor: bool) -> list[str]:
+def _row(m: MetricComparison, j: Judgement, *, simulated: bool, floor: bool) -> list[str]:
     d, metric = j.difference, m.metric
     extra = [model_error(m)] * simulated + [noise_floor(m)] * floor
     better = "" if metric.better == "neither" else metric.better

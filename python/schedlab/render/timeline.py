@@ -39,7 +39,7 @@ def timelines(documents: Sequence[Mapping[str, Any]], marks: Sequence[Sequence[A
         f'<div class="timeline" data-timeline><div class="controls"></div>'
         f'<canvas tabindex="0" role="application" aria-label="Timeline of {escape(names)}: CPUs over time" '
         f'aria-describedby="timeline-keys"></canvas><p class="status" role="status"></p>'
-        f'<p id="timeline-keys" class="keys">{escape(keys)}</p>{legend(guests)}'
+        f'<p id="timeline-keys" class="keys">{escape(keys)}</p>{legend(guests=guests)}'
         f'<details class="visible"><summary>What is visible, as a table</summary><div></div></details>'
         f"<noscript><p>The timeline needs JavaScript; the numbers above do not.</p></noscript>"
         f'<script type="application/octet-stream" class="data">{data}</script></div>'
@@ -52,7 +52,7 @@ def script() -> str:
     return '<script type="module">' + "\n".join(parts) + "</script>"
 
 
-def legend(guests: bool) -> str:
+def legend(*, guests: bool) -> str:
     """What the marks mean, in words."""
     stolen = '<span class="key stolen"></span> the vCPU waits for a CPU of the host ' if guests else ""
     return (

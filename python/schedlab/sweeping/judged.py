@@ -8,8 +8,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from schedlab.compare_variants import compare_variants
 from schedlab.judge import Judgement
-from schedlab.judging import compare_variants
 from schedlab.scenario import Metric
 from schedlab.statistics import holm, median
 from schedlab.sweeping.store import AxisRecord, Experiment, LevelRecord

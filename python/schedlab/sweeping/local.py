@@ -28,7 +28,7 @@ MOST_LOST = 20
 """How many workers may be killed from outside before they have begun a run."""
 TAIL = 8000
 """Bytes of what a worker wrote last to stderr, among which the reason is looked for."""
-TELLING = ("memory allocation", "panicked at", "MemoryError")
+ERROR_WORDS = ("memory allocation", "panicked at", "MemoryError")
 """Of several lines, the first with one of these says why; otherwise the last one does."""
 CHUNK = 1 << 20
 SHORT_S = 0.05
@@ -241,4 +241,6 @@ class _Worker:
         self._said.seek(max(0, size - TAIL))
         lines = self._said.read().decode(errors="replace").strip().splitlines()
         self._said.close()
-        return code, next((line for line in lines if any(word in line for word in TELLING)), lines[-1] if lines else "")
+        return code, next(
+            (line for line in lines if any(word in line for word in ERROR_WORDS)), lines[-1] if lines else ""
+        )

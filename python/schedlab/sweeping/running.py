@@ -48,7 +48,7 @@ class Running:
         waiting: deque[Answer] = deque()
         reported = 0
 
-        def tell(until: int) -> None:
+        def report(until: int) -> None:
             nonlocal reported
             while reported < until:
                 answer = waiting.popleft()
@@ -60,9 +60,9 @@ class Running:
             for answer in stream:
                 self._writer.append(answer.line)
                 waiting.append(answer)
-                tell(self._writer.synced)
+                report(self._writer.synced)
             self._writer.sync()
-            tell(reported + len(waiting))
+            report(reported + len(waiting))
         finally:
             _close(stream)
 

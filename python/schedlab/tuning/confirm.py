@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from schedlab.arms.arm import Arm
+from schedlab.compare_variants import compare_variants
 from schedlab.comparison import Comparison
-from schedlab.judging import compare_variants
 from schedlab.outcome import Outcome
 from schedlab.runner import Job, Runner
 from schedlab.scenario import Scenario, Variant

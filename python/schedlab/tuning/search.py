@@ -102,7 +102,7 @@ def _trial(
     try:
         scenario = load(overrides)
     except ScenarioError as e:
-        _tell(study, trial, None)
+        _record_loss(study, trial, None)
         return Trial(trial.number, overrides, 0, None, {}, f"refused: {e.message}")
     found: Metrics = {}
     change: float | None = None
@@ -119,7 +119,7 @@ def _trial(
     costs = {str(b): _cost(b.excess, _change(b.metric, baseline, found)) for b in plan.goal.bounds}
     for name, cost in costs.items():
         trial.set_constraint(name, cost)
-    _tell(study, trial, None if change is None else plan.goal.loss(change))
+    _record_loss(study, trial, None if change is None else plan.goal.loss(change))
     return Trial(trial.number, overrides, ran, change, costs, "failed" if change is None else "complete")
 
 
@@ -137,7 +137,7 @@ def _change(metric: str, baseline: Metrics, found: Metrics) -> float | None:
     return d.estimate if d.percent else None
 
 
-def _tell(study: optuna.Study, trial: optuna.Trial, loss: float | None) -> None:
+def _record_loss(study: optuna.Study, trial: optuna.Trial, loss: float | None) -> None:
     if loss is None:
         study.tell(trial, state=_optuna().trial.TrialState.FAIL)
     else:

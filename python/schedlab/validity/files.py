@@ -13,7 +13,7 @@ from schedlab.errors import InputError, reason
 from schedlab.outcome import Failure, Outcome, Run, from_record, to_record
 from schedlab.scenario import Scenario
 from schedlab.store import Result
-from schedlab.validity.rows import MOST_TOLD_APART
+from schedlab.validity.rows import MOST_DISTINGUISHED
 from schedlab.validity.validation import Trial, Validation
 
 SCHEMA = "schedlab.validity/1"
@@ -115,7 +115,7 @@ def _tasks(run: Run) -> list[dict[str, Any]]:
         by_name.setdefault(task.name, []).append(task)
     found = []
     for name, tasks in sorted(by_name.items()):
-        if sum(t.tasks for t in tasks) <= MOST_TOLD_APART:
+        if sum(t.tasks for t in tasks) <= MOST_DISTINGUISHED:
             found += [{"name": name, "pid": t.pid, "cpu_ns": t.cpu_ns, "switches": t.switches} for t in tasks]
         else:
             sums = {"cpu_ns": sum(t.cpu_ns for t in tasks), "switches": sum(t.switches or 0 for t in tasks)}

@@ -21,7 +21,7 @@ GOALS: Mapping[str, float] = {
 }
 """The largest error that meets the goal: percent, for CPU shares percentage points. Every family but migrations."""
 FAMILIES = (*GOALS, "migrations")
-MOST_TOLD_APART = 8
+MOST_DISTINGUISHED = 8
 """Tasks of one name are compared one by one up to this many, otherwise together."""
 SMALLEST_SHARE = 0.001
 """Tasks below this share of the CPU time are not compared."""
@@ -119,7 +119,7 @@ def _row(scenario: str, variant: str, metric: Metric, sim: list[float], real: li
 def _shares(scenario: str, variant: str, sim: Sequence[Run], real: Sequence[Run]) -> Iterator[Row]:
     """The CPU time of tasks of one name as a share of the time of all tasks."""
     known = _counts(real)
-    apart = {name for name, n in _counts(sim).items() if 1 < n <= MOST_TOLD_APART and n == known.get(name)}
+    apart = {name for name, n in _counts(sim).items() if 1 < n <= MOST_DISTINGUISHED and n == known.get(name)}
     on_sim, on_real = _medians(sim, apart), _medians(real, apart)
     for name in on_real:
         if name in on_sim and max(on_sim[name], on_real[name]) > SMALLEST_SHARE:

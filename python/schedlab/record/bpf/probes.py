@@ -118,21 +118,21 @@ PROBES = (
 
 
 @contextmanager
-def attached(tell: Callable[[str], None]) -> Iterator[dict[str, int]]:
+def attached(log: Callable[[str], None]) -> Iterator[dict[str, int]]:
     """Attach probes to the running kernel; returns their names and numbers of records. None if not permitted."""
     open_now: list[int] = []
     try:
-        yield _attach(open_now, tell)
+        yield _attach(open_now, log)
     finally:
         for descriptor in open_now:
             os.close(descriptor)
 
 
-def _attach(open_now: list[int], tell: Callable[[str], None]) -> dict[str, int]:
+def _attach(open_now: list[int], log: Callable[[str], None]) -> dict[str, int]:
     try:
         types = Types(VMLINUX.read_bytes())
         if types.place("task_struct", "se.sched_delayed") is None:
-            tell("no state: this kernel is older than 6.12")
+            log("no state: this kernel is older than 6.12")
             return {}
         records: dict[str, int] = {}
         for probe in PROBES:
@@ -141,7 +141,7 @@ def _attach(open_now: list[int], tell: Callable[[str], None]) -> dict[str, int]:
             open_now.append(program)
             open_now.append(kernel.attach(program, probe.tracepoint))
     except (OSError, ValueError) as e:
-        tell(f"no state: BPF is not permitted here ({e})")
+        log(f"no state: BPF is not permitted here ({e})")
         return {}
     return records
 

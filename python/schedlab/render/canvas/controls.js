@@ -49,7 +49,7 @@ const connect = (root, canvas, state, redraw) => {
       moveTo(view, view.from + by, view.to + by);
       redraw();
     } else {
-      state.tell(describe(state, event.offsetX, event.offsetY));
+      state.announce(describe(state, event.offsetX, event.offsetY));
     }
   });
   canvas.addEventListener('pointerup', (event) => {

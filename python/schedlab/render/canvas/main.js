@@ -4,8 +4,8 @@ const begin = async (root) => {
   const timelines = found.timelines.map(decode), canvas = root.querySelector('canvas');
   const places = layout(timelines), view = makeView(timelines), context = canvas.getContext('2d');
   const status = root.querySelector('.status'), visible = root.querySelector('.visible');
-  let asked = false, told = 0;
-  const tell = (text) => { if (text) status.textContent = text; };
+  let asked = false, pending = 0;
+  const announce = (text) => { if (text) status.textContent = text; };
   const draw = () => {
     asked = false;
     const scale = window.devicePixelRatio || 1;
@@ -17,16 +17,16 @@ const begin = async (root) => {
     paint(context, timelines, places, view, found.marks);
     root.dataset.from = Math.round(view.from);
     root.dataset.to = Math.round(view.to);
-    clearTimeout(told);
-    told = setTimeout(() => {
+    clearTimeout(pending);
+    pending = setTimeout(() => {
       const task = view.marked === null ? '' : `, task ${view.marked} marked`;
-      tell(`${ms(view.from)} to ${ms(view.to)}${task}`);
+      announce(`${ms(view.from)} to ${ms(view.to)}${task}`);
       if (visible.open) showTable(visible.querySelector('div'), timelines, view);
     }, 150);
   };
   const redraw = () => { if (!asked) { asked = true; requestAnimationFrame(draw); } };
   visible.addEventListener('toggle', redraw);
-  const state = { view, timelines, places, marks: found.marks, tell };
+  const state = { view, timelines, places, marks: found.marks, announce };
   connect(root, canvas, state, redraw);
   const first = found.marks[0];
   if (first) moveTo(view, first[1] - first[2] / 2, first[1] + first[2] / 2);

@@ -39,7 +39,7 @@ def tune(p: argparse.ArgumentParser) -> None:
         "--arm", dest="confirm_on", choices=("sim", "host", "vm"), default="sim", help="where the winner is confirmed"
     )
     p.add_argument("--sampler", choices=SAMPLERS, default="tpe", help="how values are proposed (default: tpe)")
-    p.add_argument("--pruner", choices=PRUNERS, default="median", help="when a trial is given up (default: median)")
+    p.add_argument("--pruner", choices=PRUNERS, default="median", help="when to stop a trial early (default: median)")
     p.add_argument("--seed", type=values.seed, default=1, metavar="N", help="the seed of the sampler (default: 1)")
     p.add_argument("--jobs", type=values.jobs, metavar="N", help="runs at the same time (default: one per CPU)")
     p.add_argument("--out", type=Path, metavar="DIR", help="keep the runs in DIR; the same command continues there")

@@ -21,7 +21,7 @@ def flags(p: argparse.ArgumentParser) -> None:
         "--time",
         type=values.natural,
         metavar="MIN",
-        help="start no run that would not end within this time; 0: show the runs so far",
+        help="do not start runs that would not end within this time; 0: show the runs so far",
     )
     p.add_argument(
         "--reasons",
@@ -44,6 +44,6 @@ def flags(p: argparse.ArgumentParser) -> None:
         nargs="?",
         const="",
         metavar="FILE",
-        help="run nothing and show what was recorded last (default: docs/studies/results.json)",
+        help="show the results recorded last, without running anything (default: docs/studies/results.json)",
     )
     p.add_argument("--out", type=Path, metavar="DIR", help="store the runs in DIR (default: schedlab-results/studies)")

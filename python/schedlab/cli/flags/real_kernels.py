@@ -22,7 +22,7 @@ def record(p: argparse.ArgumentParser) -> None:
     p.add_argument(
         "--emulation",
         choices=tuple(EMULATIONS),
-        help="a host thread for each CPU, one that runs them in turn, or the same with a clock of instructions",
+        help="one host thread per CPU, one thread for all CPUs, or one thread with a clock that counts instructions",
     )
     p.add_argument("--out", type=Path, metavar="FILE", help="the trace; the suffix selects the format")
     p.add_argument("--records", type=values.natural, default=0, metavar="N", help="keep only the first N records")
@@ -40,7 +40,7 @@ def record(p: argparse.ArgumentParser) -> None:
     p.add_argument(
         "--check-points",
         action="store_true",
-        help="record system calls and __cond_resched, for replay's delays of requests to reschedule",
+        help="record system calls and __cond_resched, so that replay can judge when reschedule requests are honoured",
     )
     p.add_argument("--chaos", type=values.natural, metavar="SEED", help="record a random load made from SEED instead")
     p.add_argument("workload", nargs="*", metavar="WORKLOAD", help="after --: a command, or one shell command line")

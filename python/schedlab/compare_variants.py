@@ -16,7 +16,7 @@ from schedlab.judge import ALPHA, FIXED, Judgement, Level, judge
 from schedlab.outcome import Series
 from schedlab.sameness import same_variants
 from schedlab.scenario import Metric, Scenario
-from schedlab.setup import Fact, changes_text, differing, facts, of_two
+from schedlab.setup_facts import Fact, changes_text, differing, facts, of_two
 from schedlab.statistics import (
     SMALLEST_N,
     Difference,
@@ -169,7 +169,7 @@ class _Judges:
         return tuple(found)
 
     def _one(self, metric: Metric, a: str, b: str, samples: Mapping[str, list[float | None]]) -> Judgement:
-        return judge(metric, a, b, samples[a], samples[b], self._noise, self._level)
+        return judge(metric, a, b, samples[a], samples[b], noise=self._noise, level=self._level)
 
     def _with_detail(self, metric: Metric, j: Judgement, samples: Mapping[str, list[float | None]]) -> Judgement:
         return replace(

@@ -19,9 +19,9 @@ METRICS = {
     "sched.migrations": ("", "moves of a task to another CPU"),
     "sched.cpu_busy": ("%", "CPU time spent in tasks"),
     "sched.idle_while_runnable": ("%", "CPU time idle while a task waited on another runqueue"),
-    "sched.run_time.mean": ("us", "one stay on a CPU, mean"),
-    "sched.run_delay.mean": ("us", "one stay on a runqueue without running, mean"),
-    "sched.run_delay.p99": ("us", "one stay on a runqueue without running, 99th percentile"),
+    "sched.run_time.mean": ("us", "time from a switch to a task until the switch away from it, mean"),
+    "sched.run_delay.mean": ("us", "one wait on a runqueue, mean"),
+    "sched.run_delay.p99": ("us", "one wait on a runqueue, 99th percentile"),
     "sched.resched_delay.p99": ("us", "from a request to reschedule to the switch, 99th percentile"),
     "sched.select_idle_sibling.mean": ("us", "one search for an idle CPU at a wakeup, mean"),
     "sched.scan_tested": ("", "CPUs tested in one search for an idle CPU, mean"),
@@ -40,7 +40,7 @@ OF_GUESTS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class Unjudged:
     """One quantity that is not judged, in two variants."""
 
     name: str
@@ -55,7 +55,7 @@ class Beside:
         return d.interval.excludes_zero() if d.interval else d.constant and bool(d.estimate)
 
 
-def beside(comparison: Comparison, a: str, b: str) -> list[Beside]:
+def unjudged(comparison: Comparison, a: str, b: str) -> list[Unjudged]:
     """Every quantity of the two variants that is not judged and is not 0 in both."""
     judged = {m.metric.name for m in comparison.metrics}
     columns = {column.name: column for column in comparison.columns}
@@ -64,7 +64,7 @@ def beside(comparison: Comparison, a: str, b: str) -> list[Beside]:
     for name, (unit, meaning) in names.items():
         x, y = (columns[one].samples(name, comparison.seeds) for one in (a, b))
         if name not in judged and any([*x, *y]):
-            found.append(Beside(name, unit, meaning, paired_difference(x, y)))
+            found.append(Unjudged(name, unit, meaning, paired_difference(x, y)))
     return found
 
 

@@ -42,7 +42,7 @@ def facts(scenario: Scenario, arm: str = "sim") -> tuple[Fact, ...]:
 def differing(a: Scenario, b: Scenario) -> tuple[str, ...]:
     """Everything but the variants in which two scenarios differ, in words; as results may."""
     lines = []
-    for kind, name, left, right in _beside(facts(a), facts(b)):
+    for kind, name, left, right in _side_by_side(facts(a), facts(b)):
         if left != right:
             lines.append(f"{kind} {name}: {left} | {right}" if kind != name else f"{kind}: {left} | {right}")
     others = (name for name in _programs(a) if name in _programs(b))
@@ -54,11 +54,11 @@ def of_two(a: Sequence[Fact], b: Sequence[Fact]) -> tuple[Fact, ...]:
     machine = next((fact for fact in a if fact.kind == "machine" and fact in b), None)
     return tuple(
         machine if machine and kind == "machine" else Fact(kind, name, left if left == right else f"{left} | {right}")
-        for kind, name, left, right in _beside(a, b)
+        for kind, name, left, right in _side_by_side(a, b)
     )
 
 
-def _beside(a: Sequence[Fact], b: Sequence[Fact]) -> Iterator[tuple[str, str, str, str]]:
+def _side_by_side(a: Sequence[Fact], b: Sequence[Fact]) -> Iterator[tuple[str, str, str, str]]:
     """Kind, name, and the text on both sides. There is one machine on each, whatever its name."""
     left, right = (dict(_keyed(fact) for fact in side if fact.kind not in ("variant", "overridden")) for side in (a, b))
     for kind, name in dict.fromkeys((*left, *right)):
