@@ -170,7 +170,7 @@ impl ProgramResults {
     }
 }
 
-/// Fails if the program has no results, unless it runs again and again beside what is measured.
+/// Fails if the program has no results, unless it is a background load that is restarted.
 fn check_finished(real: &RealProgram, none: bool) -> Result<()> {
     if none && !real.repeat {
         let what = format!("{} printed no results before the end of the run", real.argv.join(" "));

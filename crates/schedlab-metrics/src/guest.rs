@@ -1,4 +1,4 @@
-//! The metrics of a guest beside those of its workloads: where the time of its vCPUs went, why they left it, and where
+//! The metrics of a guest, in addition to those of its workloads: where the time of its vCPUs went, why they left it, and where
 //! its wakeups went.
 
 use schedlab_model::Nanos;

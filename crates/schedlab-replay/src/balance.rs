@@ -75,7 +75,7 @@ impl Balances {
         }
         model.take_cpu_averages();
         let Some(level) = level else {
-            return self.leave("the record does not tell which domain it balances", kind);
+            return self.leave("the record does not say which domain it balances", kind);
         };
         let clocks = clocks(pass, model);
         let asked = PassSituation {

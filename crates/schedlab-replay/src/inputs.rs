@@ -98,7 +98,7 @@ pub enum InputKind {
 pub enum InputGroup {
     /// What the kernel did at a time.
     Operation,
-    /// State that the model cannot know, taken once.
+    /// State from before the trace, read once.
     State,
     /// State that the model had and that was replaced.
     StateAgain,

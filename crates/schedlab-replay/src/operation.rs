@@ -182,7 +182,7 @@ pub struct Select {
     pub chosen: CpuId,
     /// The tick count.
     pub jiffies: Option<u64>,
-    /// What a probe reads beside it.
+    /// What a probe reads with it.
     pub state: Option<SelectState>,
     /// The task's affinity has been set, to a mask that no record shows.
     pub affinity_set: bool,

@@ -1,4 +1,4 @@
-//! What one format writes, its reader reads: events, names, words, flags and events the model does not know.
+//! What one format writes, its reader reads: events, names, words, flags and unknown events.
 
 use std::io::{BufReader, Cursor, Write};
 use std::path::Path;

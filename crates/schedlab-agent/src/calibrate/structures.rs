@@ -55,7 +55,7 @@ const WAYS: [(Way, &str); 3] = [(Way::Read, "read"), (Way::Change, "change"), (W
 
 impl Way {
     /// Accesses the lines with these numbers, to each of which `carry` is added. The result depends on all of their values. As
-    /// these are 0 in a measurement, so is every `carry`; neither the compiler nor the processor knows that.
+    /// these are 0 in a measurement, so is every `carry`; neither the compiler nor the processor can assume it.
     #[inline]
     fn access(self, lines: &[Line], numbers: &[usize], mut carry: u64) -> u64 {
         let line = |number: &usize, carry: u64| &lines[number + carry as usize].0;

@@ -12,7 +12,7 @@ pub struct ProgramCall {
     pub subcommand: &'static [&'static str],
     /// Arguments after the options: the subcommand of sysbench, and the choices of a program that its model fixes.
     pub after: &'static [&'static str],
-    /// Variables of its environment, beside those of the agent.
+    /// Variables of its environment, in addition to those of the agent.
     pub environment: &'static [(&'static str, &'static str)],
     /// The executable of the server that it needs.
     pub server: Option<&'static str>,

@@ -68,11 +68,11 @@ pub struct RealProgram {
     pub passes: OwnedFd,
     /// The logs of rt-app.
     pub logs: Option<rt_app::Logs>,
-    /// Variables of its environment, beside those of the agent.
+    /// Variables of its environment, in addition to those of the agent.
     pub environment: &'static [(&'static str, &'static str)],
     /// How many of it run at a time.
     pub copies: u32,
-    /// The server that runs beside it.
+    /// The server that it needs.
     pub server: Option<netperf::Server>,
 }
 

@@ -1,4 +1,4 @@
-//! The program netperf with its server: the clients' command line, the server beside them, and the line that each client prints.
+//! The program netperf: the command lines of its server and clients, and the line that each client prints.
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;

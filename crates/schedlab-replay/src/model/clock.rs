@@ -35,7 +35,7 @@ impl Model {
     }
 
     /// The clock of a charge: as it was read for it. A probe that an interrupt finds within another one is skipped (kprobes do not nest); then the run
-    /// time tells how far the clock is from the last charge.
+    /// time says how far the clock is from the last charge.
     pub(super) fn read_for_charge(&mut self, cpu: CpuId, curr: TaskId, ran: Nanos) -> Option<Nanos> {
         let reached = self.fair().entity(curr).exec_start + ran;
         let queue = &mut self.cpus[cpu.index()];

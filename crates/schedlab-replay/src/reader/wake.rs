@@ -85,7 +85,7 @@ impl Reader {
             self.fork(entry.cpu, (entry.pid, pid), !ahead.shows_state(), ahead);
         }
         self.follow_prio(pid, prio, ahead);
-        // It is queued beside its parent, which is charged then.
+        // It is queued with its parent, which is charged then.
         let charges = !self.kernel.uses_autogroup && cpu == entry.cpu && self.current_is_fair(cpu);
         self.cpu(cpu).clock_stands |= charges && !std::mem::take(&mut self.cpu(cpu).just_charged);
         let flag = self.flag_ahead(cpu, entry.cpu, ahead);

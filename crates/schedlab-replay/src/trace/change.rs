@@ -84,7 +84,7 @@ impl SchedChange {
     }
 }
 
-/// A flag beside the policy that a system call asks for.
+/// A flag that a system call sets in addition to the policy.
 const SCHED_RESET_ON_FORK: u32 = 0x4000_0000;
 
 /// SCHED_NORMAL, SCHED_BATCH or SCHED_IDLE by its number in user space.

@@ -49,7 +49,7 @@ pub enum What {
     Start(Start),
     /// A task's scheduling attributes are about to change.
     Change(SchedChange),
-    /// A system call that changes attributes names a task; another record may say what it asks for.
+    /// A system call that changes attributes names a task; another record may say what it requests.
     ChangeTarget(Pid),
     /// `clock_task` of a runqueue, read with its lock held: that of `cpu`, else that of the task's CPU. `move_task`: the task is
     /// enqueued again after a change that moves it (ENQUEUE_RESTORE | ENQUEUE_MOVE).

@@ -6,7 +6,7 @@ use schedlab_trace::Fields;
 
 use super::bounds;
 
-/// The event beside which a probe sits.
+/// The event at which a probe is placed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Point {
     /// `sched_waking`, before the wakee is placed.

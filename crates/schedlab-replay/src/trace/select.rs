@@ -52,7 +52,7 @@ pub struct SelectProbe {
     pub state: Option<SelectState>,
 }
 
-/// The task, and state beside its arguments.
+/// The task, and state in addition to its arguments.
 #[derive(Clone, Copy, Debug)]
 pub struct SelectState {
     pub pid: Pid,

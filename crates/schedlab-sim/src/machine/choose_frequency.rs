@@ -52,7 +52,7 @@ impl Machine {
         }
     }
 
-    /// The governor of the CPU asks for a frequency: adds the CPUs whose rate this changes.
+    /// The governor of the CPU requests a frequency: adds the CPUs whose rate this changes.
     pub fn request_frequency(&mut self, cpu: CpuId, mhz: u32, now: Nanos, changed: &mut Vec<CpuId>) {
         if let Some(frequencies) = &mut self.frequency {
             frequencies.requests[cpu.index()] = mhz;

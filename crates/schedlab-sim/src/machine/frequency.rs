@@ -1,4 +1,4 @@
-//! What each core runs at, what the governors of its CPUs ask for, and how many cores of each node are busy.
+//! What each core runs at, what the governors of its CPUs request, and how many cores of each node are busy.
 
 use schedlab_model::CpuId;
 use schedlab_spec::{Frequency, RunSpec};
@@ -7,7 +7,7 @@ use schedlab_spec::{Frequency, RunSpec};
 #[derive(Clone, Debug)]
 pub struct Frequencies {
     pub spec: Frequency,
-    /// What the governor of each CPU asks for, MHz.
+    /// What the governor of each CPU requests, MHz.
     pub requests: Vec<u32>,
     /// How often each CPU has gone idle (`idle_calls`).
     pub idle_calls: Vec<u32>,

@@ -1,12 +1,12 @@
 //! A lock, or a line that CPUs change, that is taken in the order of arrival.
 //!
 //! A CPU arrives at its local time, which may lie ahead of the time of the run by the overhead that it still has to spend. So CPUs
-//! are simulated in another order than they arrive. The lock remembers each taker until the run has reached its arrival, and of the
+//! are simulated in another order than they arrive. The lock records each taker until the run has reached its arrival, and of the
 //! earlier ones when the last of them releases it.
 //!
 //! In a queue a CPU waits w, until those that arrived before it have released the lock. Each that arrives later waits longer
-//! because of it: by x_j, if it holds the lock for h_j. Those of them that have been simulated already know their waits, so the
-//! new taker, which holds the lock for h, is charged for their share:
+//! because of it: by x_j, if it holds the lock for h_j. The waits of those that have been simulated already are fixed, so the
+//! new taker, which holds the lock for h, is charged their share:
 //!
 //! ```text
 //! wait = w + sum(x_j h_j) / h
@@ -15,7 +15,7 @@
 //! The sum of all waits, each times the stay, is therefore that of a queue, in whatever order the CPUs are simulated; if all stay
 //! equally long, the sum of the waits itself. A CPU that comes in order waits exactly as long as in a queue.
 //!
-//! Simplified: who of the CPUs of a queue waits, if they are simulated in another order than they arrive.
+//! Simplified: which of the CPUs of a queue waits, if they are simulated in another order than they arrive.
 
 use schedlab_model::Nanos;
 
@@ -39,7 +39,7 @@ struct Taker {
 /// When a CPU gets to a lock.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Arrival {
-    /// Time of the run: nobody arrives before it from now on.
+    /// Time of the run: no CPU arrives before it from now on.
     pub now: Nanos,
     /// Local time of the CPU.
     pub at: Nanos,
@@ -78,14 +78,14 @@ impl Lock {
         taker.waits(self.until)
     }
 
-    /// For how long after `at` those who arrived before need the lock.
+    /// For how long after `at` the takers that arrived before need the lock.
     #[inline]
     pub fn free_after(&self, at: Nanos) -> Nanos {
         let before = self.ahead.iter().take_while(|taker| taker.at <= at);
         before.fold(self.until, |until, taker| taker.ends(until)).saturating_sub(at)
     }
 
-    /// Forgets the arrival of those whom nobody can precede any more.
+    /// Removes the takers that no later one can precede.
     #[inline]
     fn settle(&mut self, now: Nanos) {
         let mut reached = 0;
@@ -251,7 +251,7 @@ mod tests {
             prop_assert!(found <= queue && found + rounding >= queue, "{found} {queue}");
         }
 
-        /// One that only looks sees what those who arrived before it still need.
+        /// A look takes no lock and returns how long the takers before it still need.
         #[test]
         fn a_look_sees_the_unfinished_work(takers in takers(110, 5_000, 1..300u64), later in 0..5_000u64) {
             let mut lock = Lock::default();

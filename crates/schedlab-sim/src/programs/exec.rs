@@ -450,7 +450,7 @@ fn leave_fault<S: Sink>(x: &mut Running<S>) {
     }
 }
 
-/// The lock at hand decides whether the task goes on spinning, so its mode stays what it is.
+/// The lock at hand decides whether the task continues to spin, so its mode stays what it is.
 fn spin_effect<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
     let next = effect(x, op);
     let position = &mut x.programs.positions[x.task.index()];

@@ -15,7 +15,7 @@ pub struct Shared {
     pub lock: Lock,
     /// `sk_wmem_alloc` of the sending socket, or the futex word: changed by atomic operations.
     pub atomic: Changed,
-    /// Its wait queues: that of readers, or of all who wait, and that of writers.
+    /// Its wait queues: that of readers, or of all waiters, and that of writers.
     pub queues: [WaitQueue; 2],
     /// `f_ref` of the reading and of the writing end.
     pub files: [Changed; 2],

@@ -14,7 +14,7 @@ use crate::error::SimError;
 pub const LOOK_MIN: u64 = 64;
 pub const LOOK_MAX: u64 = 4096;
 
-/// The shared part of a run. Kernels and programs get it beside their own state.
+/// The shared part of a run. Kernels and programs get it in addition to their own state.
 pub struct Run<'a, S: Sink> {
     pub now: Nanos,
     events: EventQueue,
