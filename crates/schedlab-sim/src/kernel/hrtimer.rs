@@ -36,7 +36,7 @@ pub fn start_timer<S: Sink>(
         Timers::Hrtimer => kernel.tasks[task.index()].timer_slack,
     };
     let timer = HrTimer { hard: soft.saturating_add(slack), sequence: kernel.timer_sequence, soft, task };
-    hrtimer_start(run, machine, kernel, cpu, timer);
+    hrtimer_start_range_ns(run, machine, kernel, cpu, timer);
 }
 
 /// A device wakes the task at `done` by an interrupt of the CPU.
@@ -50,11 +50,17 @@ pub fn start_device<S: Sink>(
 ) {
     kernel.timer_sequence += 1;
     let timer = HrTimer { hard: done, sequence: kernel.timer_sequence, soft: done, task };
-    hrtimer_start(run, machine, kernel, cpu, timer);
+    hrtimer_start_range_ns(run, machine, kernel, cpu, timer);
 }
 
 /// `hrtimer_start_range_ns`: the timer is programmed if it becomes the first.
-fn hrtimer_start<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId, timer: HrTimer) {
+fn hrtimer_start_range_ns<S: Sink>(
+    run: &mut Run<S>,
+    machine: &mut Machine,
+    kernel: &mut Kernel,
+    cpu: CpuId,
+    timer: HrTimer,
+) {
     let before = expires_next(run, machine, kernel, cpu);
     kernel.cpus[cpu.index()].hrtimers.push(Reverse(timer));
     update_next_event(run, machine, kernel, cpu);
