@@ -56,7 +56,7 @@ EXAMPLES = ("README.md", "docs/explain.md", "docs/tutorials/first-scenario.md")
 SUITES = [
     Suite("rust-format", "lint", "cargo fmt --all --check -- --color never", 0.2),
     Suite("rust-lint", "lint", "cargo clippy --workspace --all-targets --quiet -- -D warnings", 1),
-    Suite("words", "rust", "cargo test --no-fail-fast -p schedlab-model -p schedlab-trace -p schedlab-metrics", 1),
+    Suite("traces", "rust", "cargo test --no-fail-fast -p schedlab-model -p schedlab-trace -p schedlab-metrics", 1),
     Suite("workloads", "rust", "cargo test --no-fail-fast -p schedlab-workload -p schedlab-scenario", 2),
     Suite("policy", "rust", "cargo test --no-fail-fast -p schedlab-policy", 1.5),
     Suite("replay", "rust", "cargo test --no-fail-fast -p schedlab-replay", 5),

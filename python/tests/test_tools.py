@@ -86,7 +86,7 @@ def test_suites_of_a_lane_never_overlap_and_lanes_do(monkeypatch: pytest.MonkeyP
     both = threading.Barrier(2)
 
     def run(suite: suites.Suite) -> suites.Score:
-        if suite.name in ("words", "python"):
+        if suite.name in ("traces", "python"):
             running.add(suite.name)
             both.wait(timeout=60)
         running.add(suite.name)
