@@ -6,10 +6,11 @@
 //! - when the first one is removed, as the tick is when it stops;
 //! - once at the end of every interrupt of the device, whatever was started meanwhile.
 //!
-//! Read in 5.10.223, 6.1.192, 6.12.107, 7.2.13 and 7.3.4 (all Debian). They differ in HRTICK only, see
-//! [`program_hrtick`](super::hrtick::program_hrtick). Left out: an interrupt of 7.1 and later that leads to a reschedule programs the
-//! device after `__schedule` has started HRTICK; the one that stops the device if no timer is left is one like others; the timers of
-//! time slice extensions, of bandwidth control and of deadline tasks program nothing.
+//! Read in 5.10.223, 6.1.192, 6.12.107, 7.2.13 and 7.3.4 (all Debian), which differ in HRTICK only, see
+//! [`program_hrtick`](super::hrtick::program_hrtick). Left out: from 7.1 on, an interrupt that leads to a reschedule
+//! programs the device only after `__schedule` has started HRTICK; where no timer is left, the interrupt stops the device,
+//! which costs as much as to program it here; the timers of time slice extensions, bandwidth control and deadline tasks
+//! program nothing.
 
 use schedlab_model::{CpuId, Nanos};
 use schedlab_trace::Sink;
@@ -18,7 +19,8 @@ use super::state::Kernel;
 use crate::machine::Machine;
 use crate::run::{Run, Source};
 
-/// `cpu_base->expires_next`, for CPUs whose programming costs something beside the call: those of a guest. `Nanos::MAX`: no timer.
+/// `cpu_base->expires_next` of a vCPU, in ns. `Nanos::MAX`: no timer is pending, or the CPU is none of a guest that exits, so
+/// that to program its device costs nothing beside the call.
 #[inline]
 pub fn expires_next<S: Sink>(run: &Run<S>, machine: &Machine, kernel: &Kernel, cpu: CpuId) -> Nanos {
     if machine.exits.is_none() {
@@ -29,7 +31,7 @@ pub fn expires_next<S: Sink>(run: &Run<S>, machine: &Machine, kernel: &Kernel, c
     scheduler.chain(task).min().unwrap_or(Nanos::MAX)
 }
 
-/// The timers of a CPU have changed, which were to expire at `before` at first: the device is programmed if that is another time now.
+/// Programs the device of a CPU whose timers have changed, if the first of them no longer expires at `before`.
 #[inline]
 pub fn hrtimer_reprogram<S: Sink>(run: &Run<S>, machine: &mut Machine, kernel: &Kernel, cpu: CpuId, before: Nanos) {
     if machine.exits.is_some() && expires_next(run, machine, kernel, cpu) != before {
