@@ -15,7 +15,6 @@ pub struct EventQueue {
     /// The event in front and its source; [`NEVER`] and [`NIL`] if there is none.
     front: (Key, u32),
     wheel: Wheel,
-    pending: usize,
     sequence: u64,
 }
 
@@ -25,7 +24,7 @@ impl EventQueue {
     #[must_use]
     pub fn new(sources: usize) -> Self {
         let shift = 17_u32.saturating_sub(sources.max(1).ilog2());
-        EventQueue { front: (NEVER, NIL), wheel: Wheel::new(sources, shift), pending: 0, sequence: 0 }
+        EventQueue { front: (NEVER, NIL), wheel: Wheel::new(sources, shift), sequence: 0 }
     }
 
     /// Schedules the source's event at `time`, replacing its pending one. Events of one instant are ordered by rank
@@ -38,7 +37,7 @@ impl EventQueue {
             self.front.0 = key;
             return;
         }
-        self.pending += usize::from(!self.wheel.remove(source));
+        self.wheel.remove(source);
         if key > self.front.0 {
             return self.wheel.insert(key, source);
         }
@@ -52,9 +51,9 @@ impl EventQueue {
     #[inline]
     pub fn cancel(&mut self, source: u32) {
         if source == self.front.1 {
-            self.take_front();
+            self.front = (NEVER, NIL);
         } else {
-            self.pending -= usize::from(self.wheel.remove(source));
+            self.wheel.remove(source);
         }
     }
 
@@ -68,13 +67,13 @@ impl EventQueue {
     /// Time of the earliest event; the end of time if nothing is pending.
     #[inline]
     #[must_use]
-    pub fn next_time(&mut self) -> Nanos {
+    pub fn next_time(&self) -> Nanos {
         time_of(self.front.0).min(time_of(self.wheel.first().0))
     }
 
     /// The source of the earliest event if that is due at `now`.
     #[must_use]
-    pub fn peek_at(&mut self, now: Nanos) -> Option<u32> {
+    pub fn peek_at(&self, now: Nanos) -> Option<u32> {
         let (key, source) = self.front.min(self.wheel.first());
         (source != NIL && time_of(key) <= now).then_some(source)
     }
@@ -82,33 +81,25 @@ impl EventQueue {
     /// Takes the earliest event if it is due at `now`.
     #[inline]
     pub fn pop_at(&mut self, now: Nanos) -> Option<u32> {
-        let (top, first) = self.wheel.first();
-        let (key, source) = self.front;
-        if key < top {
-            if time_of(key) > now {
-                return None;
-            }
-            self.take_front();
-            return Some(source);
-        }
-        if time_of(top) > now || first == NIL {
+        let ((front, source), (top, first)) = (self.front, self.wheel.first());
+        if time_of(front) > now && time_of(top) > now {
             return None;
         }
-        self.pending -= 1;
+        if front < top {
+            self.front = (NEVER, NIL);
+            return Some(source);
+        }
+        if first == NIL {
+            return None;
+        }
         self.wheel.take_first();
         Some(first)
-    }
-
-    #[inline]
-    fn take_front(&mut self) {
-        self.front = (NEVER, NIL);
-        self.pending -= 1;
     }
 
     /// Number of pending events.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.pending
+        self.wheel.len() + usize::from(self.front.1 != NIL)
     }
 
     /// Whether nothing is pending.

@@ -105,11 +105,14 @@ impl Source {
 pub struct Sources {
     /// Low bits of a source that hold its CPU: enough for the kernel with the most.
     cpu_bits: u32,
+    /// All of them set.
+    cpu_mask: u32,
 }
 
 impl Sources {
     pub fn new(nr_cpus: usize) -> Self {
-        Sources { cpu_bits: nr_cpus.next_power_of_two().trailing_zeros() }
+        let cpus = nr_cpus.next_power_of_two();
+        Sources { cpu_bits: cpus.trailing_zeros(), cpu_mask: cpus as u32 - 1 }
     }
 
     /// How many sources so many kernels have.
@@ -124,7 +127,7 @@ impl Sources {
 
     #[inline]
     pub fn unpack(self, source: u32) -> (KernelId, Source, CpuId) {
-        let (cpu, upper) = (source & ((1 << self.cpu_bits) - 1), source >> self.cpu_bits);
+        let (cpu, upper) = (source & self.cpu_mask, source >> self.cpu_bits);
         let source = Source::from_number(upper & ((1 << SOURCE_BITS) - 1));
         (KernelId((upper >> SOURCE_BITS) as u16), source, CpuId(cpu))
     }

@@ -46,9 +46,10 @@ struct Place {
 /// Events by time, at most one of each source.
 #[derive(Clone)]
 pub(super) struct Wheel {
-    /// The first event and its source unless `stale`; [`NEVER`] and [`NIL`] if there is none.
+    /// The first event and its source; [`NEVER`] and [`NIL`] if there is none.
     first: (Key, u32),
-    stale: bool,
+    /// How many events there are.
+    length: usize,
     /// The time of the event taken last. An event that is earlier than it goes into the slot of `base`.
     base: Nanos,
     shift: u32,
@@ -70,7 +71,7 @@ impl Wheel {
     pub fn new(sources: usize, shift: u32) -> Wheel {
         Wheel {
             first: (NEVER, NIL),
-            stale: false,
+            length: 0,
             base: 0,
             shift,
             summary: 0,
@@ -84,11 +85,14 @@ impl Wheel {
 
     /// The first event and its source; [`NEVER`] and [`NIL`] if there is none.
     #[inline]
-    pub fn first(&mut self) -> (Key, u32) {
-        if self.stale {
-            self.find_first();
-        }
+    pub fn first(&self) -> (Key, u32) {
         self.first
+    }
+
+    /// How many events there are.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.length
     }
 
     /// The event of a source.
@@ -101,28 +105,30 @@ impl Wheel {
     /// Adds the event of a source that has none.
     #[inline(never)]
     pub fn insert(&mut self, key: Key, source: u32) {
-        if key < self.first.0 && !self.stale {
+        if key < self.first.0 {
             self.first = (key, source);
         }
+        self.length += 1;
         self.link(key, source);
     }
 
-    /// Removes the event of a source. Whether it had one.
+    /// Removes the event of a source, if it has one.
     #[inline]
-    pub fn remove(&mut self, source: u32) -> bool {
-        let present = self.places[source as usize].slot != ABSENT;
-        if present {
+    pub fn remove(&mut self, source: u32) {
+        if self.places[source as usize].slot != ABSENT {
             self.remove_present(source);
         }
-        present
     }
 
     #[inline(never)]
     fn remove_present(&mut self, source: u32) {
         self.unlink(source);
+        if source == self.first.1 {
+            self.find_first();
+        }
     }
 
-    /// Removes the first event. [`Wheel::first`] was called last and returned one.
+    /// Removes the first event, which there is.
     #[inline(never)]
     pub fn take_first(&mut self) {
         let (key, source) = self.first;
@@ -131,11 +137,12 @@ impl Wheel {
         if slot as usize >= SLOTS {
             self.move_down(slot);
         }
+        self.find_first();
     }
 
-    #[inline(never)]
+    /// Finds the first event when the one before has been removed.
+    #[inline]
     fn find_first(&mut self) {
-        self.stale = false;
         let word = self.summary.trailing_zeros() as usize % WORDS;
         let slot = (word * 64 + self.used[word].trailing_zeros() as usize) % (LEVELS * SLOTS);
         let source = self.heads[slot];
@@ -255,7 +262,7 @@ impl Wheel {
                 }
             }
         }
-        self.stale |= source == self.first.1;
+        self.length -= 1;
         slot
     }
 

@@ -90,26 +90,39 @@ impl<S: Sink, K: Systems> World<'_, S, K> {
     /// `watch` stops it.
     #[inline(always)]
     pub fn step<W: Watch>(&mut self, watch: &W) -> Result<Option<Ended>, SimError> {
-        if rarely(self.run.pending() == 0) {
-            return self.nothing_left().map(Some);
+        let next = self.run.next_time();
+        if rarely(next >= self.duration) {
+            return self.nothing_until_the_end().map(Some);
         }
-        self.run.now = self.run.next_time();
-        if rarely(self.run.now >= self.duration) {
-            self.run.now = self.duration;
-            return Ok(Some(Ended::Duration));
-        }
+        self.run.now = next;
         self.instant()?;
-        if rarely(self.run.stop) {
-            return Ok(Some(Ended::Completed));
-        }
         if rarely(self.run.handled >= self.run.next_look) {
-            self.run.next_look = self.run.handled + self.look_interval();
-            if watch.stops(self.run.now) {
-                return Err(SimError::Cancelled { at: self.run.now });
-            }
-            self.look_over()?;
+            return self.look_around(watch);
         }
         Ok(None)
+    }
+
+    /// No event is due before the end of the run.
+    #[cold]
+    fn nothing_until_the_end(&mut self) -> Result<Ended, SimError> {
+        if self.run.pending() == 0 {
+            return self.nothing_left();
+        }
+        self.run.now = self.duration;
+        Ok(Ended::Duration)
+    }
+
+    /// From time to time, and once the run stops: whether it goes on, and the checkers' look at the whole state.
+    #[inline(never)]
+    fn look_around<W: Watch>(&mut self, watch: &W) -> Result<Option<Ended>, SimError> {
+        if self.run.stop {
+            return Ok(Some(Ended::Completed));
+        }
+        self.run.next_look = self.run.handled + self.look_interval();
+        if watch.stops(self.run.now) {
+            return Err(SimError::Cancelled { at: self.run.now });
+        }
+        self.look_over().map(|()| None)
     }
 
     /// Handles everything due now: events first, then one reschedule per marked CPU, until neither is left. A task that
@@ -207,8 +220,8 @@ impl<S: Sink, K: Systems> World<'_, S, K> {
     #[inline]
     fn reschedule_marked(&mut self) -> Result<(), SimError> {
         if let [(kernel, cpu)] = self.run.marked[..] {
+            self.run.marked.clear();
             self.schedule(kernel, cpu)?;
-            self.run.marked.swap_remove(0);
         } else {
             self.run.sort_marked();
             let round = self.run.marked.len();
