@@ -8,7 +8,6 @@ use super::objects::Object;
 use super::position::Next;
 use super::running::Running;
 use crate::kernel;
-use crate::machine::WORK_SHIFT;
 
 /// Operations on the task's own registers: no time but the carry of a user-mode operation.
 pub fn compute<S: Sink>(x: &mut Running<S>, op: Op) -> Next {
@@ -32,28 +31,25 @@ pub fn compute<S: Sink>(x: &mut Running<S>, op: Op) -> Next {
             let by = *position.register(by);
             *position.register(into) = position.register(into).checked_div(by).unwrap_or(i64::MAX);
         }
-        Op::IdleTime(register) => {
-            let now = x.run.now;
-            let idle: Nanos = x.machine.cpus.iter().map(|cpu| cpu.idle_at(now)).sum();
-            *x.register(register) = idle as i64;
-            return x.kernel_call(0);
-        }
         Op::Draw(register, dist) => *x.register(register) = x.draw(dist) as i64,
+        Op::JumpBelow { reg, than, to } => {
+            if *position.register(reg) < than {
+                return Next::Goto(to);
+            }
+        }
+        _ => return observe(x, op),
+    }
+    Next::Done
+}
+
+/// Operations that read a clock or a counter of the kernel, or report something.
+fn observe<S: Sink>(x: &mut Running<S>, op: Op) -> Next {
+    match op {
         Op::Clock(register) => {
-            *position.register(register) = x.run.now as i64;
-            let dice = &mut x.kernel.tasks[x.task.index()].dice;
-            position.carry += x.machine.costs.user_op.draw(dice) << WORK_SHIFT;
+            *x.register(register) = x.run.now as i64;
+            x.carry_user_op();
         }
-        Op::CpuTime(register) => {
-            let time = kernel::cpu_time(x.run, x.kernel, x.cpu, x.task);
-            *x.register(register) = time as i64;
-            return x.kernel_call(0);
-        }
-        Op::UserTime(register) => {
-            let time = kernel::user_time(x.machine, x.kernel, x.cpu, x.task);
-            *x.register(register) = time as i64;
-            return x.kernel_call(0);
-        }
+        Op::IdleTime(_) | Op::CpuTime(_) | Op::UserTime(_) => return read_time(x, op),
         Op::Preemptions(register) => *x.register(register) = i64::from(x.task().nivcsw),
         Op::TimerDue { object, into } => {
             let due = match x.object(object) {
@@ -62,13 +58,8 @@ pub fn compute<S: Sink>(x: &mut Running<S>, op: Op) -> Next {
             };
             *x.register(into) = due as i64;
         }
-        Op::JumpBelow { reg, than, to } => {
-            if *position.register(reg) < than {
-                return Next::Goto(to);
-            }
-        }
         Op::Sample { metric, reg } => {
-            let value = (*position.register(reg)).max(0) as u64;
+            let value = (*x.register(reg)).max(0) as u64;
             let pid = x.task().pid;
             emit(x, Kind::Sample { pid, metric, value });
         }
@@ -77,7 +68,7 @@ pub fn compute<S: Sink>(x: &mut Running<S>, op: Op) -> Next {
             emit(x, Kind::Count { pid, metric, count: u64::from(count) });
         }
         Op::Finish => {
-            let workload = position.workload as usize;
+            let workload = x.position().workload as usize;
             if std::mem::take(&mut x.programs.unfinished[workload]) {
                 x.run.finished_one();
             }
@@ -85,6 +76,21 @@ pub fn compute<S: Sink>(x: &mut Running<S>, op: Op) -> Next {
         _ => return exchange(x, op),
     }
     Next::Done
+}
+
+/// System calls that read how long the CPUs were idle, or how long the task ran.
+fn read_time<S: Sink>(x: &mut Running<S>, op: Op) -> Next {
+    let (register, time): (_, Nanos) = match op {
+        Op::IdleTime(register) => {
+            let now = x.run.now;
+            (register, x.machine.cpus.iter().map(|cpu| cpu.idle_at(now)).sum())
+        }
+        Op::CpuTime(register) => (register, kernel::cpu_time(x.run, x.kernel, x.cpu, x.task)),
+        Op::UserTime(register) => (register, kernel::user_time(x.machine, x.kernel, x.cpu, x.task)),
+        _ => return Next::Done,
+    };
+    *x.register(register) = time as i64;
+    x.kernel_call(0)
 }
 
 fn emit<S: Sink>(x: &mut Running<S>, kind: Kind) {
