@@ -21,17 +21,16 @@ pub fn call_begins<S: Sink>(run: &mut Run<S>, machine: &Machine, kernel: &mut Ke
     }
 }
 
-/// The same where the measured call and the work of its longest part in which no request is honoured are at hand.
+/// The same of a read or write, whose longest part in which no request is honoured is at hand (see `Points::longest_closed`).
 #[inline(always)]
-pub fn measured_call_begins<S: Sink>(
+pub fn transfer_begins<S: Sink>(
     run: &mut Run<S>,
     machine: &Machine,
     kernel: &mut Kernel,
     cpu: CpuId,
-    call: Call,
-    work: u64,
+    (work, call): (u64, Option<Call>),
 ) {
-    if kernel.cpus[cpu.index()].longest.record(Some(call), Section::Kernel, work) {
+    if kernel.cpus[cpu.index()].longest.record(call, Section::Kernel, work) {
         report(run, machine, kernel, cpu, work);
     }
 }

@@ -8,7 +8,7 @@ use super::bandwidth::arm_bandwidth;
 use super::contention::lock_own_runqueue;
 use super::effects::Executor;
 use super::percpu::Leaving;
-use super::segment::mark;
+use super::segment::mark_in;
 use super::speed::release_interrupts;
 use super::state::Kernel;
 use super::wake::resume_wakeups;
@@ -115,6 +115,6 @@ pub fn begin_block<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mu
         c.segment.cost_left += cost << WORK_SHIFT;
     } else if k.in_flight.is_none() {
         // With a wakeup under way it gets there when that is over.
-        mark(run, kernel, cpu);
+        mark_in(run, kernel.id, cpu, k);
     }
 }

@@ -116,7 +116,10 @@ impl Sections {
     /// The nearest size to so many bytes at which the call was measured; without a number if it was not.
     #[inline]
     pub fn nearest(&self, call: Call, bytes: u64) -> &Size {
-        self.sizes[call as usize].iter().find(|size| bytes <= size.most).unwrap_or(&Size::UNKNOWN)
+        match &self.sizes[call as usize][..] {
+            [smallest, ..] if bytes <= smallest.most => smallest,
+            sizes => sizes.iter().find(|size| bytes <= size.most).unwrap_or(&Size::UNKNOWN),
+        }
     }
 
     /// The length of a fault that allocates a page, in instructions.

@@ -1,19 +1,25 @@
 //! When what a CPU executes ends: pending overhead, resched flags and the segment's own rest.
 
-use schedlab_model::{CpuId, Nanos};
+use schedlab_model::{CpuId, KernelId, Nanos};
 use schedlab_trace::Sink;
 
+use super::percpu::PerCpu;
 use super::state::Kernel;
-use crate::machine::{Activity, Machine, Mode};
+use crate::machine::{Activity, Cpu, Machine, Mode};
 use crate::run::{Run, Source};
 
 /// The CPU reschedules at the end of this instant.
 #[inline]
 pub fn mark<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, cpu: CpuId) {
-    let c = &mut kernel.cpus[cpu.index()];
-    if !c.marked {
-        c.marked = true;
-        run.marked.push((kernel.id, cpu));
+    mark_in(run, kernel.id, cpu, &mut kernel.cpus[cpu.index()]);
+}
+
+/// The same where the CPU's state is at hand.
+#[inline(always)]
+pub fn mark_in<S: Sink>(run: &mut Run<S>, kernel: KernelId, cpu: CpuId, k: &mut PerCpu) {
+    if !k.marked {
+        k.marked = true;
+        run.marked.push((kernel, cpu));
     }
 }
 
@@ -27,7 +33,7 @@ pub fn settle<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Ker
 /// When the segment of the running task ends, pending overhead included; `None` if no time alone ends it.
 #[inline(always)]
 pub fn segment_end<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) -> Option<Nanos> {
-    match plain_end(run.now, machine, kernel, cpu) {
+    match plain_end(run.now, &mut machine.cpus[cpu.index()], &kernel.cpus[cpu.index()]) {
         Some(plain) => Some(plain.at),
         None => special_end(run, machine, kernel, cpu),
     }
@@ -43,8 +49,7 @@ pub struct PlainEnd {
 
 /// When a segment ends that ends with its work; `None`: it is another one.
 #[inline(always)]
-pub fn plain_end(now: Nanos, machine: &mut Machine, kernel: &Kernel, cpu: CpuId) -> Option<PlainEnd> {
-    let (c, k) = (&mut machine.cpus[cpu.index()], &kernel.cpus[cpu.index()]);
+pub fn plain_end(now: Nanos, c: &mut Cpu, k: &PerCpu) -> Option<PlainEnd> {
     if c.activity != Activity::Busy || !c.segment.mode.is_plain() || !k.goes_on() {
         return None;
     }

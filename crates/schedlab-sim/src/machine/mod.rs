@@ -31,7 +31,7 @@ mod warmth;
 
 pub use changed::{Changed, Stall};
 pub use cost::{CostTables, Dice};
-pub use cpu::{Activity, CpuTime};
+pub use cpu::{Activity, Cpu, CpuTime};
 pub use exits::{Exit, Exits, EXITS};
 pub use lines::Lines;
 pub use lock::{Arrival, Lock};

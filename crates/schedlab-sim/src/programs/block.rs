@@ -1,5 +1,6 @@
 //! The running task blocks, or leaves its call.
 
+use schedlab_model::Nanos;
 use schedlab_trace::Sink;
 
 use super::objects::Object;
@@ -9,14 +10,13 @@ use crate::kernel::{self, Leaving, Life, Wait};
 
 /// The running task stops until it is woken. It then continues with `step` of its operation.
 pub fn block<S: Sink>(x: &mut Running<S>, wait: Wait, step: Step) {
-    let Running { run, machine, kernel, programs, cpu, task } = x.reborrow();
-    let costs = &machine.costs;
+    let costs = &x.machine.costs;
     let after = match wait {
         Wait::Nothing | Wait::Halt | Wait::Mutex(_) | Wait::MmapLock | Wait::Vfork => None,
         Wait::Timer => Some(&costs.timer_resume),
         Wait::Child => Some(&costs.reap),
         Wait::Own => Some(&costs.futex_resume),
-        Wait::Object(object) => match &programs.objects[object as usize] {
+        Wait::Object(object) => match &x.programs.objects[object as usize] {
             Object::Channel(channel) if channel.is_socket() => Some(&costs.socket_resume),
             Object::Channel(_) => Some(&costs.pipe_resume),
             Object::Gate { .. } => None,
@@ -24,14 +24,21 @@ pub fn block<S: Sink>(x: &mut Running<S>, wait: Wait, step: Step) {
             _ => Some(&costs.futex_resume),
         },
     };
-    let t = &mut kernel.tasks[task.index()];
-    t.after = after.map_or(0, |cost| cost.draw_any(&mut t.dice));
+    let after = after.map_or(0, |cost| cost.draw_any(&mut x.kernel.tasks[x.task.index()].dice));
+    block_for(x, wait, step, after);
+}
+
+/// The same of a task that first spends `after` once it is woken.
+#[inline(always)]
+pub fn block_for<S: Sink>(x: &mut Running<S>, wait: Wait, step: Step, after: Nanos) {
+    let t = &mut x.kernel.tasks[x.task.index()];
+    t.after = after;
     t.life = Life::Sleeping;
     t.wait = wait;
-    let position = &mut programs.positions[task.index()];
+    let position = x.position();
     position.step = step;
     position.resumed = true;
-    kernel::begin_block(run, machine, kernel, cpu, Leaving::Sleeps);
+    kernel::begin_block(x.run, x.machine, x.kernel, x.cpu, Leaving::Sleeps);
 }
 
 /// Blocks the running task; when woken it repeats the effect of its operation.
@@ -48,7 +55,7 @@ pub fn wait_once<S: Sink>(x: &mut Running<S>, wait: Wait) -> Next {
 }
 
 /// The operation is over. If it was a system call that sees a resched flag on its way out (`exit_to_user_mode`), the
-/// overhead so far is spent first, then comes `__schedule` (see [`kernel::special_end`]): true.
+/// overhead so far is spent first, then comes `__schedule` (see [`kernel::segment_end`]): true.
 #[inline(always)]
 pub fn leave_call<S: Sink>(x: &mut Running<S>, called: bool) -> bool {
     let seen = exit_to_user(x, called);

@@ -137,7 +137,7 @@ impl Channel {
         matches!(self.limit, Limit::Pages { pages, .. } if self.buffers.len() >= pages as usize)
     }
 
-    #[inline]
+    #[inline(always)]
     fn pipe_write(&mut self, cpu: u16, bytes: u32, packet: bool, resumed: bool) -> Outcome {
         let was_empty = self.buffers.is_empty();
         let mut left = bytes;
@@ -159,7 +159,7 @@ impl Channel {
         Outcome { left, wake_readers: one(was_empty), wake_writers: one(left == 0 && resumed && !self.full()) }
     }
 
-    #[inline]
+    #[inline(always)]
     fn pipe_read(&mut self, bytes: u32, resumed: bool) -> Outcome {
         let was_full = self.full();
         let mut left = bytes;
@@ -180,7 +180,7 @@ impl Channel {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn socket_write(&mut self, cpu: u16, bytes: u32, sndbuf: u32) -> Outcome {
         let mut left = bytes;
         while left > 0 && self.charged < sndbuf {
@@ -194,7 +194,7 @@ impl Channel {
         Outcome { left, wake_readers: if sent { Wake::All } else { Wake::None }, wake_writers: Wake::None }
     }
 
-    #[inline]
+    #[inline(always)]
     fn socket_read(&mut self, bytes: u32) -> Outcome {
         let mut left = bytes;
         let mut freed = false;

@@ -1,25 +1,25 @@
 //! The interpreter: takes the running task from one operation of its program to the next that takes time.
 
 use schedlab_model::{rarely, CpuId, TaskId};
-use schedlab_trace::{Extension, Sink};
+use schedlab_trace::{Call, Extension, Sink};
 use schedlab_workload::{Amount, MemoryWork, Op};
 
 use super::begin::begin;
 use super::block::{exit_to_user, leave_call};
-use super::call_cost::{begin_io, begin_transfer};
+use super::call_cost::Transfer;
 use super::effect::{effect, sleep};
 use super::io::transfer;
 use super::mmap_lock::{
     downgrade_mmap_lock, release_mmap_lock, spin_for_mmap_lock, spins_for_mmap_lock, take_mmap_lock,
 };
-use super::position::{Next, Step, UNMAP_FLUSHED, UNMAP_PAGES_NEXT};
+use super::position::{Next, Position, Step, UNMAP_FLUSHED, UNMAP_PAGES_NEXT};
 use super::running::Running;
 use super::section::{begin_unmap_pages, end_section};
 use super::shared::begin_shared_io;
 use super::state::Programs;
 use crate::error::SimError;
-use crate::kernel::{self, Kernel};
-use crate::machine::{Machine, Mode};
+use crate::kernel::{self, Kernel, PlainEnd};
+use crate::machine::{CostTables, Machine, Mode, Segment};
 use crate::run::{Run, Source};
 
 /// Jumps and beginnings of work without length, in succession, after which a program counts as stuck.
@@ -48,31 +48,61 @@ pub fn on_segment<S: Sink>(
         if progress == Progress::Over {
             advance(&mut Running { run, machine, kernel, programs, cpu, task });
         }
-        let plain = kernel::plain_end(run.now, machine, kernel, cpu);
-        let end = match &plain {
-            Some(plain) => Some(plain.at),
-            None => kernel::special_end(run, machine, kernel, cpu),
-        };
-        let Some(end) = end else { return };
-        if !run.is_next(end) {
-            return run.set_event(kernel.id, Source::Segment, cpu, end);
-        }
-        run.handled += 1;
-        run.now = end;
-        progress = match plain {
-            Some(plain) if !rarely(kernel.bandwidth) => {
-                machine.cpus[cpu.index()].end_segment(end);
-                if plain.leaves {
-                    return kernel::mark(run, kernel, cpu);
-                }
-                Progress::Over
-            }
-            _ => {
-                machine.cpus[cpu.index()].progress(end);
-                progress_in_general(run, machine, kernel, programs, cpu, task)
-            }
-        };
+        progress = go_on(run, machine, kernel, programs, cpu, task);
     }
+}
+
+/// The task executes its segment up to the end if that comes next; if not, its end waits in the queue.
+#[inline(always)]
+fn go_on<S: Sink>(
+    run: &mut Run<S>,
+    machine: &mut Machine,
+    kernel: &mut Kernel,
+    programs: &Programs,
+    cpu: CpuId,
+    task: TaskId,
+) -> Progress {
+    let (c, k) = (&mut machine.cpus[cpu.index()], &mut kernel.cpus[cpu.index()]);
+    let plain = kernel::plain_end(run.now, c, k).filter(|_| !rarely(kernel.bandwidth));
+    let Some(PlainEnd { at, leaves }) = plain else {
+        if k.marked {
+            return Progress::Left;
+        }
+        return go_on_in_general(run, machine, kernel, programs, cpu, task);
+    };
+    if !run.is_next(at) {
+        run.set_event(kernel.id, Source::Segment, cpu, at);
+        return Progress::Left;
+    }
+    run.handled += 1;
+    run.now = at;
+    c.end_segment(at);
+    if leaves {
+        kernel::mark_in(run, kernel.id, cpu, k);
+        return Progress::Left;
+    }
+    Progress::Over
+}
+
+/// The same for any segment.
+#[inline(never)]
+fn go_on_in_general<S: Sink>(
+    run: &mut Run<S>,
+    machine: &mut Machine,
+    kernel: &mut Kernel,
+    programs: &Programs,
+    cpu: CpuId,
+    task: TaskId,
+) -> Progress {
+    let Some(end) = kernel::segment_end(run, machine, kernel, cpu) else { return Progress::Left };
+    if !run.is_next(end) {
+        run.set_event(kernel.id, Source::Segment, cpu, end);
+        return Progress::Left;
+    }
+    run.handled += 1;
+    run.now = end;
+    machine.cpus[cpu.index()].progress(end);
+    progress_in_general(run, machine, kernel, programs, cpu, task)
 }
 
 /// How far the operation at hand is when a segment has ended.
@@ -192,8 +222,15 @@ fn fetch<S: Sink>(x: &mut Running<S>) -> bool {
                 let (object, bytes, write) = (*object, *bytes, matches!(op, Op::Write { .. }));
                 return begin_shared_io(&mut x.reborrow(), object, bytes, write);
             }
-            Op::Read { object, bytes } => return begin_own_io(x, *object, *bytes, false),
-            Op::Write { object, bytes } => return begin_own_io(x, *object, *bytes, true),
+            Op::Read { object, bytes } | Op::Write { object, bytes } => {
+                let object = &x.programs.objects[*object as usize];
+                let transfer = Transfer::new(object, *bytes, matches!(op, Op::Write { .. }));
+                let (takes, longest) = begin_own_io(&x.machine.costs, x.kernel, x.task, &transfer, position, segment);
+                if let Some(longest) = longest {
+                    kernel::transfer_begins(x.run, x.machine, x.kernel, x.cpu, longest);
+                }
+                return takes;
+            }
             Op::Run(Amount::Fixed(amount)) => return position.work(segment, Mode::User, *amount),
             Op::Run(Amount::Drawn(dist)) if position.idle_steps < IDLE_STEPS => {
                 let amount = x.programs.draw(x.task, *dist);
@@ -223,20 +260,25 @@ fn fetch<S: Sink>(x: &mut Running<S>) -> bool {
     }
 }
 
-/// A read or write whose lines and locks cost nothing begins.
+/// A read or write whose lines and locks cost nothing begins: whether it takes any time, and the longest part in which no request
+/// is honoured, if transfers have such parts.
 #[inline(always)]
-fn begin_own_io<S: Sink>(x: &mut Running<S>, object: u32, bytes: u32, write: bool) -> bool {
-    let position = &mut x.programs.positions[x.task.index()];
-    let segment = &mut x.machine.cpus[x.cpu.index()].segment;
-    let dice = &mut x.kernel.tasks[x.task.index()].dice;
-    let channel = &x.programs.objects[object as usize];
-    let amount = begin_io(&x.machine.costs, dice, channel, position, bytes, write);
-    if !x.kernel.points.has_transfers() {
-        return position.work(segment, Mode::Kernel, amount);
+fn begin_own_io(
+    costs: &CostTables,
+    kernel: &mut Kernel,
+    task: TaskId,
+    transfer: &Transfer,
+    position: &mut Position,
+    segment: &mut Segment,
+) -> (bool, Option<(u64, Option<Call>)>) {
+    position.resumed = false;
+    position.io_left = transfer.bytes;
+    let (syscall, call) = transfer.cost(costs, &mut kernel.tasks[task.index()].dice);
+    if !kernel.points.has_transfers() {
+        return (position.work(segment, Mode::Kernel, syscall + call), None);
     }
-    let (call, size) = x.kernel.points.transfer(channel.is_socket(), write, bytes);
-    let size = *size;
-    begin_transfer(x, call, size, amount)
+    let (takes, longest) = transfer.begin(&kernel.points, position, segment, syscall + call);
+    (takes, Some(longest))
 }
 
 /// The system call of a sleep begins, which programs a timer. The costs are drawn in the order in which `begin` draws them.
@@ -266,12 +308,10 @@ fn begin_io_in_extension<S: Sink>(x: &mut Running<S>, object: u32, bytes: u32, w
     if x.machine.shares() {
         return begin_shared_io(x, object, bytes, write);
     }
-    let dice = &mut x.kernel.tasks[x.task.index()].dice;
     let position = &mut x.programs.positions[x.task.index()];
-    let channel = &x.programs.objects[object as usize];
-    let amount = begin_io(&x.machine.costs, dice, channel, position, bytes, write);
-    let call = x.kernel.points.transfer(channel.is_socket(), write, bytes).1.number;
-    position.call(&mut x.machine.cpus[x.cpu.index()].segment, call, amount)
+    let segment = &mut x.machine.cpus[x.cpu.index()].segment;
+    let transfer = Transfer::new(&x.programs.objects[object as usize], bytes, write);
+    begin_own_io(&x.machine.costs, x.kernel, x.task, &transfer, position, segment).0
 }
 
 /// Any other operation begins. Sleeps, which are frequent, have a path of their own.

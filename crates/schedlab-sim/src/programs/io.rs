@@ -2,7 +2,7 @@
 
 use schedlab_trace::Sink;
 
-use super::block::{block, leave_call};
+use super::block::{block_for, leave_call};
 use super::channel::Wake;
 use super::objects::Object;
 use super::position::Step;
@@ -16,10 +16,12 @@ use crate::machine::Mode;
 /// its way out of the call.
 #[inline(always)]
 pub fn transfer<S: Sink>(x: &mut Running<S>, object: u32, write: bool) -> bool {
-    // A call is over unless it blocks again: back in user mode.
-    x.segment().mode = Mode::User;
     let position = &mut x.programs.positions[x.task.index()];
+    // A call is over unless it blocks again: back in user mode.
+    let mode = &mut x.machine.cpus[x.cpu.index()].segment.mode;
+    *mode = Mode::User;
     let Object::Channel(channel) = &mut x.programs.objects[object as usize] else { return position.advance() };
+    let socket = channel.is_socket();
     let resumed = std::mem::take(&mut position.resumed);
     let bytes = position.io_left;
     let outcome = if write { channel.write(x.cpu, bytes, resumed) } else { channel.read(bytes, resumed) };
@@ -46,7 +48,10 @@ pub fn transfer<S: Sink>(x: &mut Running<S>, object: u32, write: bool) -> bool {
         if x.machine.shares() {
             x.reborrow().change_wait_queue(Queue { object, side: usize::from(write) });
         }
-        block(&mut x.reborrow(), Wait::Object(object), Step::Effect);
+        let costs = &x.machine.costs;
+        let resume = if socket { &costs.socket_resume } else { &costs.pipe_resume };
+        let after = resume.draw_any(&mut x.kernel.tasks[x.task.index()].dice);
+        block_for(x, Wait::Object(object), Step::Effect, after);
         return true;
     }
     leave_call(x, true)

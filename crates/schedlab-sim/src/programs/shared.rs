@@ -7,12 +7,12 @@ use schedlab_model::Nanos;
 use schedlab_trace::{Lock as LockKind, Sink};
 
 use super::block::block;
-use super::call_cost::{begin_transfer, call_cost};
+use super::call_cost::Transfer;
 use super::objects::Object;
 use super::position::Step;
 use super::running::Running;
 use super::wait_queue_head::{READERS, WRITERS};
-use crate::kernel::{lock_waited, Life, Wait};
+use crate::kernel::{lock_waited, transfer_begins, Life, Wait};
 use crate::machine::{touched, Arrival, Stall};
 
 /// A read or write begins: its segment of work. True: the interpreter stops, because the segment takes time or the task sleeps.
@@ -27,15 +27,13 @@ pub fn begin_shared_io<S: Sink>(x: &mut Running<S>, object: u32, bytes: u32, wri
         return true;
     }
     let dice = &mut x.kernel.tasks[x.task.index()].dice;
-    let channel = &x.programs.objects[object as usize];
-    let (syscall, call) = call_cost(&x.machine.costs, dice, channel, bytes, write);
+    let (syscall, call) =
+        Transfer::new(&x.programs.objects[object as usize], bytes, write).cost(&x.machine.costs, dice);
     let position = &mut x.programs.positions[x.task.index()];
     position.resumed = false;
     position.io_left = bytes;
     // The first half of the system call's cost is the way in; what a read or write does before it takes the mutex follows.
-    let (transfer, size) = x.kernel.points.transfer(socket, write, bytes);
-    let size = *size;
-    let before = if socket { 0 } else { size.entry(call) };
+    let before = if socket { 0 } else { x.kernel.points.transfer(socket, write, bytes).1.entry(call) };
     let at = x.arrival().after(x.machine.wall_of(x.cpu, syscall / 2 + before));
     let under_lock = if socket { 0 } else { call - before };
     let stall = touch_channel(x, object, write, at, under_lock);
@@ -43,7 +41,12 @@ pub fn begin_shared_io<S: Sink>(x: &mut Running<S>, object: u32, bytes: u32, wri
         x.programs.shared[object as usize].holder = Some(x.task);
     }
     let amount = syscall + call + x.machine.stall(x.cpu, stall);
-    begin_transfer(x, transfer, size, amount)
+    let position = &mut x.programs.positions[x.task.index()];
+    let segment = &mut x.machine.cpus[x.cpu.index()].segment;
+    let transfer = Transfer::new(&x.programs.objects[object as usize], bytes, write);
+    let (takes, longest) = transfer.begin(&x.kernel.points, position, segment, amount);
+    transfer_begins(x.run, x.machine, x.kernel, x.cpu, longest);
+    takes
 }
 
 /// The call continues after it has slept: it takes its locks again.
