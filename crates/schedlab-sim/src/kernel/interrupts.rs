@@ -9,7 +9,7 @@ use super::hrtimer::{__hrtimer_run_queues, run_deferrable_timers};
 use super::idle::{enter_idle_state, wake_idle_cpu};
 use super::percpu::WakesVcpus;
 use super::rseq::expire;
-use super::segment::mark;
+use super::segment::mark_in;
 use super::speed::hold_interrupt;
 use super::state::Kernel;
 use super::tick::finish_idle_tick;
@@ -82,10 +82,9 @@ pub fn on_idle_exit<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &m
     machine.cpus[cpu.index()].progress(run.now);
     machine.idle_exited(cpu, run.now);
     sched_ttwu_pending(run, machine, kernel, cpu);
-    let c = &mut kernel.cpus[cpu.index()];
-    let nohz_kicked = std::mem::take(&mut c.nohz_kicked);
-    let idle_tick = std::mem::take(&mut c.idle_tick);
-    if c.hrtimers.peek().is_some_and(|timer| timer.0.hard <= run.now) {
+    let k = &kernel.cpus[cpu.index()];
+    let (idle_tick, nohz_kicked) = (k.idle_tick, k.nohz_kicked);
+    if k.hrtimers.peek().is_some_and(|timer| timer.0.hard <= run.now) {
         machine.charge_irq(cpu);
         // Up to 6.8 an idle CPU without a tick programs it for the timers of the wheel (`tick_nohz_stop_tick`), and that tick expires
         // those that are deferrable, too (`run_timer_softirq`). Migration of such timers (6.9) is left out.
@@ -97,9 +96,34 @@ pub fn on_idle_exit<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &m
             run_deferrable_timers(run, machine, kernel, cpu);
         }
     }
-    if rarely(kernel.cpus[cpu.index()].wakes_vcpus == WakesVcpus::Pending) {
+    if rarely(idle_tick | nohz_kicked | (kernel.cpus[cpu.index()].wakes_vcpus == WakesVcpus::Pending)) {
+        finish_idle_exit(run, machine, kernel, cpu);
+    }
+    if kernel.sched.nr_running(cpu) == 0 && kernel.sched.wakelist(cpu).is_empty() {
+        return enter_idle_state(run, machine, kernel, cpu);
+    }
+    let (c, k) = (&mut machine.cpus[cpu.index()], &mut kernel.cpus[cpu.index()]);
+    // Interrupt, wakeups and the pick come before the switch, as on a busy CPU.
+    if k.schedule_paid.is_none() {
+        let cost = machine.costs.schedule.draw_any(&mut c.dice);
+        c.pending += cost;
+        k.schedule_paid = Some(cost);
+    }
+    match c.spend_pending() {
+        Some(0) => mark_in(run, kernel.id, cpu, k),
+        Some(overhead) => run.set_event(kernel.id, Source::IdleExit, cpu, run.now + overhead),
+        None => hold_interrupt(run, kernel, Source::IdleExit, cpu),
+    }
+}
+
+/// What else the CPU was woken for: vCPUs, its tick, balancing for the idle CPUs.
+#[inline(never)]
+fn finish_idle_exit<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
+    let k = &mut kernel.cpus[cpu.index()];
+    let (nohz_kicked, idle_tick) = (std::mem::take(&mut k.nohz_kicked), std::mem::take(&mut k.idle_tick));
+    if k.wakes_vcpus == WakesVcpus::Pending {
         machine.charge_irq(cpu);
-        kernel.cpus[cpu.index()].wakes_vcpus = WakesVcpus::Handled;
+        k.wakes_vcpus = WakesVcpus::Handled;
         run.touch(kernel.id, cpu);
     }
     if idle_tick {
@@ -108,18 +132,5 @@ pub fn on_idle_exit<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &m
     if nohz_kicked {
         let moves = kernel.sched.nohz_idle_balance(cpu, kernel.clock(cpu, run.now));
         apply_moves(run, machine, kernel, cpu, &moves);
-    }
-    let c = &mut kernel.cpus[cpu.index()];
-    if kernel.sched.nr_running(cpu) == 0 && kernel.sched.wakelist(cpu).is_empty() {
-        return enter_idle_state(run, machine, kernel, cpu);
-    }
-    // Interrupt, wakeups and the pick come before the switch, as on a busy CPU.
-    if c.schedule_paid.is_none() {
-        c.schedule_paid = Some(machine.charge_schedule(cpu));
-    }
-    match machine.cpus[cpu.index()].spend_pending() {
-        Some(0) => mark(run, kernel, cpu),
-        Some(overhead) => run.set_event(kernel.id, Source::IdleExit, cpu, run.now + overhead),
-        None => hold_interrupt(run, kernel, Source::IdleExit, cpu),
     }
 }

@@ -93,6 +93,8 @@ pub struct PerCpu {
     pub lru_add: u32,
     /// Ticks fall on `tick_phase + n * TICK_NSEC`.
     pub tick_phase: Nanos,
+    /// The first of these times after that at which the tick was last programmed.
+    pub next_tick: Nanos,
     pub hrtimers: BinaryHeap<Reverse<HrTimer>>,
     /// Deferrable timers, by expiry (`timer_bases[BASE_DEF]`).
     pub deferrable: BinaryHeap<Reverse<HrTimer>>,
@@ -157,6 +159,7 @@ impl PerCpu {
             longest: Longest::default(),
             lru_add: 0,
             tick_phase,
+            next_tick: tick_phase,
             hrtimers: BinaryHeap::new(),
             deferrable: BinaryHeap::new(),
             waiting_wakeups: Vec::new(),

@@ -36,7 +36,11 @@ pub fn share_memory<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &m
 }
 
 /// The CPU became busy or idle, which changes the rate of its core's other threads, too.
+#[inline(always)]
 pub fn core_changed<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId, busy: bool) {
+    if !machine.has_linked_rates() {
+        return;
+    }
     if machine.core_changed(cpu, busy, run.now) {
         settle_others(run, machine, kernel, cpu);
         if machine.waits_for_memory() {

@@ -9,7 +9,7 @@ use crate::machine::Machine;
 use crate::run::{Run, Source};
 
 /// The tick of a CPU that becomes busy (NO_HZ idle: none before, or one that was not stopped).
-pub fn tick_nohz_restart<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &Kernel, cpu: CpuId) {
+pub fn tick_nohz_restart<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
     let before = expires_next(run, machine, kernel, cpu);
     start_tick(run, kernel, cpu);
     hrtimer_reprogram(run, machine, kernel, cpu, before);
@@ -24,9 +24,10 @@ pub fn tick_nohz_stop_tick<S: Sink>(run: &mut Run<S>, machine: &mut Machine, ker
 
 /// Starts the next tick after a tick, which may have come late (`hrtimer_forward`).
 #[inline]
-pub fn start_tick<S: Sink>(run: &mut Run<S>, kernel: &Kernel, cpu: CpuId) {
-    let phase = kernel.cpus[cpu.index()].tick_phase;
-    let since = run.now.saturating_sub(phase);
-    let next = if run.now < phase { phase } else { phase + (since / kernel.tick_nsec + 1) * kernel.tick_nsec };
-    run.set_event(kernel.id, Source::Tick, cpu, next);
+pub fn start_tick<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, cpu: CpuId) {
+    let (k, tick_nsec) = (&mut kernel.cpus[cpu.index()], kernel.tick_nsec);
+    if run.now >= k.next_tick {
+        k.next_tick = k.tick_phase + ((run.now - k.tick_phase) / tick_nsec + 1) * tick_nsec;
+    }
+    run.set_event(kernel.id, Source::Tick, cpu, k.next_tick);
 }

@@ -110,8 +110,11 @@ impl Cpu {
 
     #[inline(never)]
     pub fn account(&mut self, now: Nanos) {
-        if self.activity != Activity::Busy || self.rate != FULL_SPEED || rarely(self.refill.touch != 0) {
-            return self.account_in_general(now);
+        if self.activity != Activity::Busy {
+            return self.account_idle(now);
+        }
+        if self.rate != FULL_SPEED || rarely(self.refill.touch != 0) {
+            return self.account_at_rate(now);
         }
         let elapsed = now - self.last;
         self.last = now;
@@ -128,7 +131,7 @@ impl Cpu {
     #[inline(always)]
     pub fn end_segment(&mut self, now: Nanos) {
         if self.rate != FULL_SPEED || rarely(self.refill.touch != 0) {
-            return self.account_in_general(now);
+            return self.account_at_rate(now);
         }
         let elapsed = now - self.last;
         self.last = now;
@@ -145,40 +148,45 @@ impl Cpu {
         self.user += if self.segment.mode.is_kernel() { 0 } else { elapsed };
     }
 
-    /// Accounts the time up to `now` of a CPU that executes nothing, executes at another rate, or refills a working set.
+    /// Accounts the time up to `now` of a CPU that executes nothing, or is leaving an idle state.
+    #[inline(always)]
+    pub fn account_idle(&mut self, now: Nanos) {
+        let elapsed = now - self.last;
+        if self.activity == Activity::Idle {
+            let cost = self.idle_from.saturating_sub(self.last).min(elapsed);
+            self.time.cost += cost;
+            self.time.idle += elapsed - cost;
+        } else if self.rate == 0 {
+            self.time.stolen += elapsed;
+        } else {
+            self.time.cost += elapsed;
+        }
+        self.last = now;
+    }
+
+    /// Accounts the time up to `now` of a CPU that executes a segment at another rate, or refills a working set.
     #[inline(never)]
-    fn account_in_general(&mut self, now: Nanos) {
+    fn account_at_rate(&mut self, now: Nanos) {
         let elapsed = now - self.last;
         self.last = now;
-        match self.activity {
-            Activity::Busy => {
-                let done = elapsed * u64::from(self.rate);
-                let cost = done.min(self.segment.cost_left);
-                self.segment.cost_left -= cost;
-                let mut worked = done - cost;
-                if self.refill.touch != 0 && self.segment.mode.is_plain() {
-                    worked = self.refill.progress(worked, self.segment.work_left);
-                }
-                self.segment.work_left = self.segment.work_left.saturating_sub(worked);
-                let cost_ns = match self.rate {
-                    FULL_SPEED => cost >> WORK_SHIFT,
-                    0 => {
-                        self.time.stolen += elapsed;
-                        return;
-                    }
-                    rate => cost.div_ceil(u64::from(rate)).min(elapsed),
-                };
-                self.time.cost += cost_ns;
-                self.work(elapsed - cost_ns);
-            }
-            Activity::Idle => {
-                let cost = self.idle_from.saturating_sub(now - elapsed).min(elapsed);
-                self.time.cost += cost;
-                self.time.idle += elapsed - cost;
-            }
-            Activity::Exiting if self.rate == 0 => self.time.stolen += elapsed,
-            Activity::Exiting => self.time.cost += elapsed,
+        let done = elapsed * u64::from(self.rate);
+        let cost = done.min(self.segment.cost_left);
+        self.segment.cost_left -= cost;
+        let mut worked = done - cost;
+        if self.refill.touch != 0 && self.segment.mode.is_plain() {
+            worked = self.refill.progress(worked, self.segment.work_left);
         }
+        self.segment.work_left = self.segment.work_left.saturating_sub(worked);
+        let cost_ns = match self.rate {
+            FULL_SPEED => cost >> WORK_SHIFT,
+            0 => {
+                self.time.stolen += elapsed;
+                return;
+            }
+            rate => cost.div_ceil(u64::from(rate)).min(elapsed),
+        };
+        self.time.cost += cost_ns;
+        self.work(elapsed - cost_ns);
     }
 
     /// How long it has been idle.

@@ -158,7 +158,6 @@ impl Machine {
         let idle_states: Vec<IdleState> =
             std::iter::once(poll).chain(self.preset.idle_states.iter().take(1).cloned()).collect();
         self.idle_exits = idle_states.iter().map(|state| CostTable::new(&state.exit, false)).collect();
-        self.idle_allowed = idle_states.len();
         self.cpuidle = Some(cpuidle(&idle_states, self.cpus.len()));
         self.cpus.iter_mut().for_each(|cpu| cpu.idle_state = HALT);
         self.preset = Arc::new(Preset { idle_states, ..Preset::clone(&self.preset) });

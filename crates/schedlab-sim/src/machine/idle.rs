@@ -14,8 +14,8 @@ impl Machine {
         c.activity = Activity::Idle;
         c.begin_entering(now);
         let expected = until_timer.min(c.idle_average);
-        let states = &self.preset.idle_states[..self.idle_allowed];
-        c.idle_state = states.iter().rposition(|state| state.target_residency <= expected).unwrap_or(0);
+        let fitting = self.residencies.iter().take_while(|residency| **residency <= expected);
+        c.idle_state = fitting.count().saturating_sub(1);
     }
 
     /// Charges the walk over so many vCPUs, before the idle state or after it.
@@ -37,7 +37,7 @@ impl Machine {
     pub fn leave_idle_state(&mut self, cpu: CpuId, now: Nanos, latency: Nanos) -> Nanos {
         let state = self.reached_state(cpu);
         let c = &mut self.cpus[cpu.index()];
-        c.progress(now);
+        c.account_idle(now);
         c.activity = Activity::Exiting;
         c.pending += std::mem::take(&mut c.entering_left) >> WORK_SHIFT;
         let due = now + latency;

@@ -36,8 +36,8 @@ pub struct Machine {
     pub(super) core_of: Table<u32>,
     /// Latency of leaving each idle state.
     pub(super) idle_exits: Vec<CostTable>,
-    /// How many of the idle states, shallowest first, the workloads allow (PM QoS).
-    pub(super) idle_allowed: usize,
+    /// By idle state that the workloads allow (PM QoS), shallowest first: the least target residency of it and of deeper ones.
+    pub(super) residencies: Vec<Nanos>,
     /// The governors of idle states, where the machine has them.
     pub(super) cpuidle: Option<Box<Cpuidle>>,
     /// The CPUs that wait for memory, where they share its bandwidth.
@@ -49,6 +49,8 @@ pub struct Machine {
     pub(super) warmth: Option<Box<Warmth>>,
     pub(super) preset: Arc<Preset>,
     pub(super) topology: Arc<Topology>,
+    /// What a CPU does changes the rates of others: cores have several threads, or frequencies depend on how many are busy.
+    linked_rates: bool,
     shares: bool,
     pub(super) has_lines: bool,
     has_locks: bool,
@@ -87,6 +89,7 @@ impl Machine {
             cpu
         };
         let frequency = Frequencies::new(spec, &core_of);
+        let linked_rates = frequency.is_some() || cores.iter().any(|core| core.threads.len() > 1);
         let mut machine = Machine {
             frequency,
             cpus: (0..preset.topology.nr_cpus()).map(cpu).collect(),
@@ -96,7 +99,7 @@ impl Machine {
             cores,
             core_of,
             idle_exits: preset.idle_states.iter().map(|state| CostTable::new(&state.exit, spec.noise)).collect(),
-            idle_allowed,
+            residencies: residencies(&spec.machine.idle_states[..idle_allowed]),
             cpuidle,
             memory: MemoryBandwidth::new(spec),
             numa: NumaCosts::new(spec),
@@ -109,6 +112,7 @@ impl Machine {
             cpu_relax: costs.cpu_relax.typical(),
             shoots_down: costs.tlb_flush.typical() > 0,
             topology: Arc::clone(&preset.topology),
+            linked_rates,
             shares: preset.physics.lines || preset.physics.locks,
             has_lines: preset.physics.lines,
             has_locks: preset.physics.locks,
@@ -117,6 +121,12 @@ impl Machine {
         };
         machine.boot_frequencies();
         machine
+    }
+
+    /// Whether a CPU that becomes busy or idle may change the rates of others.
+    #[inline]
+    pub fn has_linked_rates(&self) -> bool {
+        self.linked_rates
     }
 
     /// Whether objects that several CPUs use cost more than instructions.
@@ -188,15 +198,6 @@ impl Machine {
     /// The time of a TLB flush that another CPU requests; 0 on machines whose hardware broadcasts flushes.
     pub fn tlb_flush(&mut self, cpu: CpuId) -> Nanos {
         self.costs.tlb_flush.draw_any(&mut self.cpus[cpu.index()].dice)
-    }
-
-    /// Charges `__schedule` up to the switch; what that costs, as ns of work.
-    #[inline]
-    pub fn charge_schedule(&mut self, cpu: CpuId) -> Nanos {
-        let c = &mut self.cpus[cpu.index()];
-        let cost = self.costs.schedule.draw_any(&mut c.dice);
-        c.pending += cost;
-        cost
     }
 
     /// Charges a switch to the idle task, which borrows the address space that it finds (lazy TLB).
@@ -331,4 +332,18 @@ fn idle_allowed(spec: &RunSpec) -> usize {
     let limit = spec.workloads.iter().filter_map(|w| w.idle_latency_limit).min().unwrap_or(Nanos::MAX);
     let latency = |state: &IdleState| state.latency.unwrap_or_else(|| state.exit.typical());
     spec.machine.idle_states.iter().take_while(|state| latency(state) <= limit).count().max(1)
+}
+
+fn residencies(states: &[IdleState]) -> Vec<Nanos> {
+    let mut least = Nanos::MAX;
+    let mut residencies: Vec<Nanos> = states
+        .iter()
+        .rev()
+        .map(|state| {
+            least = least.min(state.target_residency);
+            least
+        })
+        .collect();
+    residencies.reverse();
+    residencies
 }
