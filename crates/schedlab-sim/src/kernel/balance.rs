@@ -11,7 +11,7 @@ use crate::machine::{Activity, Machine};
 use crate::run::Run;
 
 /// Puts into effect what a balancing pass on `cpu` decided.
-#[inline]
+#[inline(always)]
 pub fn apply_moves<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId, moves: &Moves) {
     if moves.passes > 0 || !moves.moved.is_empty() || !moves.resched.is_empty() {
         apply_all(run, machine, kernel, cpu, moves);
@@ -19,6 +19,7 @@ pub fn apply_moves<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mu
     charge_group_loads(run, machine, kernel, cpu);
 }
 
+#[inline(never)]
 fn apply_all<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId, moves: &Moves) {
     let mut done = Stage::default();
     for stage in moves.stages.iter().copied().chain([moves.whole()]) {

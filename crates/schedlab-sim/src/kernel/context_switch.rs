@@ -37,8 +37,10 @@ pub fn context_switch<S: Sink>(
         None => (0, 120, TaskState::Running),
     };
     let left = prev.map(|task| (task, how(prev_state)));
-    if prev_state == TaskState::Running {
-        report_resched(run, kernel, cpu, prev_pid);
+    match prev {
+        None => kernel.cpus[cpu.index()].requested = None,
+        Some(_) if prev_state == TaskState::Running => report_resched(run, kernel, cpu, prev_pid),
+        Some(_) => {}
     }
     let now = run.now;
     kernel.checks.switched(cpu, left, next, now);
@@ -60,7 +62,7 @@ pub fn context_switch<S: Sink>(
 /// A request to reschedule has been honoured.
 #[inline(never)]
 fn report_resched<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, cpu: CpuId, pid: i32) {
-    if let Some((at, section)) = kernel.cpus[cpu.index()].requested.take().filter(|_| pid != 0) {
+    if let Some((at, section)) = kernel.cpus[cpu.index()].requested.take() {
         kernel.emit(run, cpu, Kind::Resched { pid, waited: run.now - at, section });
     }
 }

@@ -52,7 +52,7 @@ impl<S: Sink> Driver for Executor<'_, '_, S> {
     // Inlined where the effect is a constant, so that what is left is the one arm.
     #[inline(always)]
     fn effect(&mut self, effect: Effect) {
-        carry_out(self.run, self.machine, self.kernel, self.cpu, effect);
+        carry_out(self.run, self.machine, self.kernel, self.cpu, &effect);
     }
 
     #[inline(always)]
@@ -95,8 +95,11 @@ fn count_placement(machine: &Machine, kernel: &mut Kernel, cpu: CpuId) {
 
 /// Carries out an effect of a procedure that CPU `this` executes.
 #[inline(always)]
-fn carry_out<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, this: CpuId, effect: Effect) {
-    match effect {
+fn carry_out<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, this: CpuId, effect: &Effect) {
+    if let Effect::Balanced(moves) = effect {
+        return apply_moves(run, machine, kernel, this, moves);
+    }
+    match *effect {
         Effect::Waking { task, cpu } => waking(run, machine, kernel, this, task, cpu),
         Effect::WaitOnCpu { wakeup, cpu } => kernel.cpus[cpu.index()].waiting_wakeups.push(wakeup),
         Effect::Migrate { task, from, to } => {
@@ -122,7 +125,7 @@ fn carry_out<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kern
         Effect::Preempt { cpu, resched } => preempt(run, machine, kernel, this, cpu, resched),
         Effect::Resched { cpu, resched } => resched_curr(run, machine, kernel, cpu, resched, this),
         Effect::Program(timer) => program(run, machine, kernel, timer),
-        Effect::Balanced(moves) => apply_moves(run, machine, kernel, this, &moves),
+        Effect::Balanced(_) => {}
         Effect::Switch { prev, next } => context_switch(run, machine, kernel, this, prev, next),
         Effect::Repicked { next } => repicked(run, machine, kernel, this, next),
     }
@@ -169,13 +172,14 @@ pub(super) fn charge_selection<S: Sink>(
         return;
     }
     let t = &mut kernel.tasks[task.index()];
-    let mut per_cpu = [0; 5];
+    let (mut per_cpu, mut cost) = ([0; 5], 0);
     for (distance, table) in machine.costs.scan_cpu.iter().enumerate() {
-        if selection.tested[distance] > 0 {
+        let count = selection.tested[distance];
+        if count > 0 {
             per_cpu[distance] = table.draw(&mut t.dice);
+            cost += per_cpu[distance] * u64::from(count);
         }
     }
-    let cost = scan_time(&per_cpu, &selection.tested);
     let functions = scan_times(&per_cpu, &selection.scans);
     let pid = t.pid;
     machine.charge(this, cost);
@@ -198,7 +202,7 @@ fn scan_times(per_cpu: &[Nanos; 5], scans: &Scans) -> ScanTimes {
 }
 
 /// The interrupt that makes a CPU look at its wakelist, unless it polls or is about to look anyway.
-#[inline(never)]
+#[inline(always)]
 fn send_call_ipi<S: Sink>(
     run: &mut Run<S>,
     machine: &mut Machine,
@@ -210,13 +214,23 @@ fn send_call_ipi<S: Sink>(
     match machine.cpus[cpu.index()].activity {
         Activity::Idle => wake_idle_cpu(run, machine, kernel, cpu, this),
         Activity::Exiting => {}
-        Activity::Busy => {
-            // A CPU that is about to switch away from the task looks at its list right after.
-            if kernel.cpus[cpu.index()].curr != Some(task) {
-                let arrival = run.now + machine.ipi_latency(cpu, this);
-                run.set_event(kernel.id, Source::Call, cpu, arrival);
-            }
-        }
+        Activity::Busy => interrupt_busy(run, machine, kernel, this, task, cpu),
+    }
+}
+
+#[inline(never)]
+fn interrupt_busy<S: Sink>(
+    run: &mut Run<S>,
+    machine: &mut Machine,
+    kernel: &mut Kernel,
+    this: CpuId,
+    task: TaskId,
+    cpu: CpuId,
+) {
+    // A CPU that is about to switch away from the task looks at its list right after.
+    if kernel.cpus[cpu.index()].curr != Some(task) {
+        let arrival = run.now + machine.ipi_latency(cpu, this);
+        run.set_event(kernel.id, Source::Call, cpu, arrival);
     }
 }
 
@@ -232,9 +246,11 @@ fn preempt<S: Sink>(
 ) {
     charge_group_loads(run, machine, kernel, this);
     let now = run.now;
-    machine.cpus[cpu.index()].progress(now);
+    let c = &mut machine.cpus[cpu.index()];
+    c.progress(now);
+    let polls = c.segment.mode == Mode::Poll;
     kernel.competitors_changed(cpu, now);
-    if rarely(machine.cpus[cpu.index()].segment.mode == Mode::Poll) {
+    if rarely(polls) {
         // kvm_vcpu_halt() polls while it is alone on its runqueue.
         run.touch(kernel.id, cpu);
     }

@@ -74,7 +74,8 @@ fn set_need_resched<S: Sink>(
 ) {
     kernel.trace_run_times(run, from);
     let c = &mut kernel.cpus[cpu.index()];
-    if !c.need_resched && !c.need_resched_lazy {
+    // How long the idle task takes to honour a request is not reported.
+    if c.curr.is_some() && !c.need_resched && !c.need_resched_lazy {
         let target = &mut machine.cpus[cpu.index()];
         if target.segment.call != 0 {
             target.progress(run.now);
