@@ -1,5 +1,7 @@
 //! A log-linear histogram of 64-bit samples: constant memory, relative error below 2^-10, exact count, sum, min, max.
 
+use schedlab_model::Table;
+
 /// Bits of a value that are kept below its leading one.
 const SUB_BITS: u32 = 10;
 /// Buckets needed for every 64-bit value: one more than the bucket of `u64::MAX`.
@@ -8,7 +10,7 @@ const BUCKETS: usize = ((64 - SUB_BITS as usize) << SUB_BITS) + (1 << SUB_BITS);
 /// Counts samples per bucket. Values below 2^11 have a bucket each; above, every power of two has 1024 buckets.
 #[derive(Clone, Debug)]
 pub struct Histogram {
-    counts: Vec<u64>,
+    counts: Table<u64>,
     count: u64,
     sum: u128,
     min: u64,
@@ -59,7 +61,7 @@ impl Stat {
 
 impl Default for Histogram {
     fn default() -> Self {
-        Histogram { counts: vec![0; BUCKETS], count: 0, sum: 0, min: u64::MAX, span: 0 }
+        Histogram { counts: vec![0; BUCKETS].into(), count: 0, sum: 0, min: u64::MAX, span: 0 }
     }
 }
 
@@ -209,7 +211,7 @@ const STEPS: u32 = 99;
 #[inline]
 fn bucket(value: u64) -> usize {
     // A value with fewer bits than are kept is its own bucket.
-    let shift = 63 - SUB_BITS - (value | 1 << SUB_BITS).leading_zeros();
+    let shift = (value | 1 << SUB_BITS).ilog2() - SUB_BITS;
     ((shift as usize) << SUB_BITS) + (value >> shift) as usize
 }
 

@@ -44,11 +44,36 @@ impl Metrics {
 
     #[inline]
     fn switch(&mut self, event: &Event, prev: Pid, prev_state: TaskState, next: Pid) {
+        let next_slot = if next == 0 { Some(0) } else { self.tasks.seen_slot(next) };
+        match (self.running_slot(event.cpu, prev), next_slot) {
+            (Some(prev), Some(next)) => self.switch_slots(event, prev, prev_state, next),
+            _ => self.switch_unknown(event, prev, prev_state, next),
+        }
+    }
+
+    /// The slot of the task that a CPU switches from, if that is what is known to run there. The first switch of a CPU shows
+    /// what ran there before; later ones should agree with what is known, unless events were lost.
+    #[inline(always)]
+    fn running_slot(&self, cpu: CpuId, prev: Pid) -> Option<usize> {
+        let Cpu { running, known, .. } = *self.cpus.get(cpu.index())?;
+        let task = self.tasks.get(running);
+        // Where events were lost, the entry may have been freed, or its pid given to another task.
+        let agrees = if running == 0 { prev == 0 } else { task.pid == prev && task.state == State::Running };
+        (known && agrees).then_some(running)
+    }
+
+    #[cold]
+    fn switch_unknown(&mut self, event: &Event, prev: Pid, prev_state: TaskState, next: Pid) {
         let Some(cpu) = self.cpu(event.cpu) else { return };
-        let prev = self.meet(cpu, prev);
+        let prev = self.running_slot(event.cpu, prev).unwrap_or_else(|| self.adopt(cpu, prev));
         let next = if next == 0 { 0 } else { self.tasks.slot(next) };
+        self.switch_slots(event, prev, prev_state, next);
+    }
+
+    #[inline(always)]
+    fn switch_slots(&mut self, event: &Event, prev: usize, prev_state: TaskState, next: usize) {
         self.totals.switches += u64::from(event.time >= self.plan.warmup);
-        let (c, tasks, mut measures) = self.at_switch(cpu);
+        let (c, tasks, mut measures) = self.at_switch(event.cpu.index());
         let old = c.queue();
         if prev != 0 {
             measures.leave(c, tasks.at(prev), prev_state, event);
@@ -73,20 +98,6 @@ impl Metrics {
         let Metrics { plan, tasks, cpus, totals, wakeup_latency, run_delay, run_time, .. } = self;
         let measures = Measures { warmup: plan.warmup, totals, wakeup_latency, run_delay, run_time };
         (&mut cpus[cpu], tasks, measures)
-    }
-
-    /// The slot of the task that a CPU switches from. The first switch of a CPU shows what ran there before; later ones
-    /// should agree with what is known, unless events were lost.
-    #[inline]
-    fn meet(&mut self, cpu: usize, prev: Pid) -> usize {
-        let Cpu { running, known, .. } = self.cpus[cpu];
-        let task = self.tasks.at(running);
-        // Where events were lost, the entry may have been freed, or its pid given to another task.
-        let agrees = if running == 0 { prev == 0 } else { task.pid == prev && task.state == State::Running };
-        if known && agrees {
-            return running;
-        }
-        self.adopt(cpu, prev)
     }
 
     #[cold]

@@ -137,7 +137,19 @@ impl Tasks {
         }
     }
 
+    /// The slot of a pid that was mentioned before.
+    #[inline]
+    pub fn seen_slot(&self, pid: Pid) -> Option<usize> {
+        Some(self.slots.get(pid) as usize).filter(|slot| *slot > 0)
+    }
+
     /// The task in a slot that [`Tasks::slot`] gave.
+    #[inline]
+    pub fn get(&self, slot: usize) -> &Task {
+        &self.tasks[slot]
+    }
+
+    /// The same, to be changed.
     #[inline]
     pub fn at(&mut self, slot: usize) -> &mut Task {
         &mut self.tasks[slot]
