@@ -18,163 +18,19 @@ use super::section::{begin_unmap_pages, end_section};
 use super::shared::begin_shared_io;
 use super::state::Programs;
 use crate::error::SimError;
-use crate::kernel::{self, Kernel, PlainEnd};
-use crate::machine::{CostTables, Machine, Mode, Segment};
-use crate::run::{Run, Source};
+use crate::kernel::{self, Kernel};
+use crate::machine::{CostTables, Mode, Segment};
+use crate::run::Run;
 
 /// Jumps and beginnings of work without length, in succession, after which a program counts as stuck.
 const IDLE_STEPS: u32 = 1_000_000;
-
-/// The running task's segment has ended, or its overhead before a preemption. What follows is handled here for as
-/// long as it is what happens next anyway.
-#[inline(always)]
-pub fn on_segment<S: Sink>(
-    run: &mut Run<S>,
-    machine: &mut Machine,
-    kernel: &mut Kernel,
-    programs: &mut Programs,
-    cpu: CpuId,
-) {
-    let (c, k) = (&mut machine.cpus[cpu.index()], &kernel.cpus[cpu.index()]);
-    c.progress(run.now);
-    let Some(task) = k.curr else { return };
-    let plain = c.segment.mode.is_plain() && k.goes_on() && k.leaving_for.is_none() && !rarely(kernel.bandwidth);
-    let mut progress = if plain {
-        Progress::of(c.segment.is_done(run.now))
-    } else {
-        progress_in_general(run, machine, kernel, programs, cpu, task)
-    };
-    while progress != Progress::Left {
-        if progress == Progress::Over {
-            advance(&mut Running { run, machine, kernel, programs, cpu, task });
-        }
-        progress = go_on(run, machine, kernel, programs, cpu, task);
-    }
-}
-
-/// The task executes its segment up to the end if that comes next; if not, its end waits in the queue.
-#[inline(always)]
-fn go_on<S: Sink>(
-    run: &mut Run<S>,
-    machine: &mut Machine,
-    kernel: &mut Kernel,
-    programs: &Programs,
-    cpu: CpuId,
-    task: TaskId,
-) -> Progress {
-    let (c, k) = (&mut machine.cpus[cpu.index()], &mut kernel.cpus[cpu.index()]);
-    let plain = kernel::plain_end(run.now, c, k).filter(|_| !rarely(kernel.bandwidth));
-    let Some(PlainEnd { at, leaves }) = plain else {
-        if k.marked {
-            return Progress::Left;
-        }
-        return go_on_in_general(run, machine, kernel, programs, cpu, task);
-    };
-    if !run.is_next(at) {
-        run.set_event(kernel.id, Source::Segment, cpu, at);
-        return Progress::Left;
-    }
-    run.handled += 1;
-    run.now = at;
-    c.end_segment(at);
-    if leaves {
-        kernel::mark_in(run, kernel.id, cpu, k);
-        return Progress::Left;
-    }
-    Progress::Over
-}
-
-/// The same for any segment.
-#[inline(never)]
-fn go_on_in_general<S: Sink>(
-    run: &mut Run<S>,
-    machine: &mut Machine,
-    kernel: &mut Kernel,
-    programs: &Programs,
-    cpu: CpuId,
-    task: TaskId,
-) -> Progress {
-    let Some(end) = kernel::segment_end(run, machine, kernel, cpu) else { return Progress::Left };
-    if !run.is_next(end) {
-        run.set_event(kernel.id, Source::Segment, cpu, end);
-        return Progress::Left;
-    }
-    run.handled += 1;
-    run.now = end;
-    machine.cpus[cpu.index()].progress(end);
-    progress_in_general(run, machine, kernel, programs, cpu, task)
-}
-
-/// How far the operation at hand is when a segment has ended.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Progress {
-    /// It is over.
-    Over,
-    /// It has work left.
-    Within,
-    /// The CPU gets into `__schedule`, or newidle balancing goes on.
-    Left,
-}
-
-impl Progress {
-    #[inline(always)]
-    fn of(over: bool) -> Self {
-        if over {
-            Progress::Over
-        } else {
-            Progress::Within
-        }
-    }
-}
-
-/// The progress of any operation, also of one that a request to reschedule, a block or newidle balancing interrupts.
-#[inline(never)]
-fn progress_in_general<S: Sink>(
-    run: &mut Run<S>,
-    machine: &mut Machine,
-    kernel: &mut Kernel,
-    programs: &Programs,
-    cpu: CpuId,
-    task: TaskId,
-) -> Progress {
-    let (segment, k) = (&mut machine.cpus[cpu.index()].segment, &kernel.cpus[cpu.index()]);
-    let paid = segment.cost_left == 0;
-    if k.in_newidle {
-        if paid {
-            kernel::end_newidle(run, machine, kernel, cpu);
-        } else {
-            kernel::settle(run, machine, kernel, cpu);
-        }
-        return Progress::Left;
-    }
-    if k.leaving_for.is_some() && paid {
-        kernel::mark(run, kernel, cpu);
-        return Progress::Left;
-    }
-    let slept = programs.positions[task.index()].step == Step::Fetch;
-    if kernel.bandwidth && slept && segment.mode.is_kernel() && segment.is_done(run.now) {
-        // The call was over when it slept.
-        segment.mode = Mode::User;
-        kernel::resume_user_mode_work(run, machine, kernel, cpu);
-    }
-    let (segment, k) = (&machine.cpus[cpu.index()].segment, &kernel.cpus[cpu.index()]);
-    if kernel.points.switches_now(k, segment) && paid {
-        if k.schedule_paid.is_some() {
-            kernel::mark(run, kernel, cpu);
-            return Progress::Left;
-        }
-        // At a check point the way into `__schedule` is still to be paid: see `end_of_busy`.
-        return Progress::Within;
-    }
-    Progress::of(k.leaving_for.is_none() && segment.is_done(run.now) || segment.mode == Mode::Spin)
-}
 
 /// The running task's segment has ended: continues until the next segment, block or exit.
 ///
 /// Transfers, work in user mode and jumps are most of what a run executes: they do not go through the calls for all
 /// operations.
 #[inline(always)]
-fn advance<S: Sink>(x: &mut Running<S>) {
+pub fn advance<S: Sink>(x: &mut Running<S>) {
     loop {
         let step = x.programs.positions[x.task.index()].step;
         if step == Step::Effect && take_effect(x) || fetch(x) {

@@ -19,6 +19,7 @@ mod lines;
 mod lock_queue;
 mod mmap_lock;
 mod objects;
+mod on_segment;
 mod pi;
 mod position;
 mod queue;
@@ -33,7 +34,8 @@ mod vcpu;
 mod wait_queue;
 mod wait_queue_head;
 
-pub use exec::{livelock, on_segment};
+pub use exec::livelock;
+pub use on_segment::on_segment;
 pub use spawn::{boot, on_start};
 pub use state::Programs;
 pub use vcpu::{go_on, program, Halted, Then, INDEX};
