@@ -205,6 +205,9 @@ impl Wheel {
     fn slot(&self, time: Nanos) -> usize {
         let time = time.max(self.base);
         let apart = (time ^ self.base) >> self.shift;
+        if apart < SLOTS as u64 {
+            return (time >> self.shift) as usize % SLOTS;
+        }
         let level = (1..LEVELS as u32).map(|level| u32::from(apart >> (SLOT_BITS * level) != 0)).sum::<u32>();
         let index = (time >> self.shift) >> (SLOT_BITS * level);
         // The last slot of the highest level has everything later.
