@@ -25,8 +25,9 @@ impl FairClass<'_> {
     /// After anything that may have changed the CPU's queue or recorded a decision.
     #[inline(always)]
     pub(crate) fn sync(&mut self, cpu: CpuId) {
-        if std::mem::take(&mut self.fair.queues.arena.rqs[cpu.index()].counted) {
-            self.take_counts(cpu);
+        let q = &mut self.fair.queues.arena.rqs[cpu.index()];
+        if std::mem::take(&mut q.counted) {
+            self.core.set_h_nr(cpu, self.fair.class, q.h_nr_running, q.idle_h_nr_running);
         }
         if self.core.is_recording() {
             self.drain_log();
@@ -34,11 +35,9 @@ impl FairClass<'_> {
     }
 
     /// The runqueue takes over the counters of the CPU's queue.
-    #[inline]
     pub(crate) fn take_counts(&mut self, cpu: CpuId) {
         let q = self.fair.rq(cpu);
-        self.core.rqs[cpu.index()].sched_idle = q.idle_h_nr_running;
-        self.core.set_nr_running(cpu, self.fair.class, q.h_nr_running);
+        self.core.set_h_nr(cpu, self.fair.class, q.h_nr_running, q.idle_h_nr_running);
     }
 
     #[cold]
@@ -86,7 +85,7 @@ impl FairClass<'_> {
         let dequeued = self.fair.dequeue_task(cpu, task, flags, now);
         self.swqueue_remove_task(task);
         self.sync(cpu);
-        if flags.sleep && !before && self.core.idle.is_usable(cpu) && self.core.rqs[cpu.index()].sched_idle_rq() {
+        if flags.sleep && !before && self.core.rqs[cpu.index()].sched_idle_rq() && self.core.idle.is_usable(cpu) {
             // Pull something better soon.
             self.core.rqs[cpu.index()].next_balance = self.core.jiffies(now);
         }
@@ -200,7 +199,7 @@ impl SchedClass for Fair {
         Fair::migrate_task_rq(self, task, from, to);
     }
 
-    #[inline]
+    #[inline(always)]
     fn sched_balance_newidle(&mut self, core: &mut Core, cpu: CpuId, now: Nanos) -> Moves {
         self.with(core).sched_balance_newidle(cpu, now)
     }

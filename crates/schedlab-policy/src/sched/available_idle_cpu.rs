@@ -24,16 +24,12 @@ impl Core {
     #[inline]
     #[must_use]
     pub fn vcpu_is_preempted(&self, cpu: CpuId) -> bool {
-        self.vcpu_preempted.has(cpu)
+        self.rqs[cpu.index()].vcpu_preempted
     }
 
     /// The vCPU under the CPU reads as preempted from now on, or no longer does.
     pub fn set_vcpu_preempted(&mut self, cpu: CpuId, preempted: bool) {
-        if preempted {
-            self.vcpu_preempted.set(cpu);
-        } else {
-            self.vcpu_preempted.clear(cpu);
-        }
+        self.rqs[cpu.index()].vcpu_preempted = preempted;
         self.refresh_idle(cpu);
     }
 
@@ -59,6 +55,7 @@ impl Core {
     #[inline]
     #[must_use]
     pub fn is_preempted_idle(&self, cpu: CpuId) -> bool {
-        self.vcpu_preempted.has(cpu) && self.rqs[cpu.index()].is_idle()
+        let rq = &self.rqs[cpu.index()];
+        rq.vcpu_preempted && rq.is_idle()
     }
 }

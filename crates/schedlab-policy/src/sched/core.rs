@@ -57,8 +57,6 @@ pub struct Core {
     pub(crate) scan_cost: [Nanos; 5],
     pub(crate) candidates: Vec<TaskId>,
     pub(crate) log: Log,
-    /// CPUs of a guest whose vCPU reads as preempted (`vcpu_is_preempted`); none on bare metal.
-    pub(super) vcpu_preempted: CpuMask,
     /// CPUs for which `vcpu_is_preempted` of the guest is a hypercall (`idle_hint = "hcall"`).
     pub(super) asks_host: Option<Box<CpuMask>>,
     tick_nsec: Nanos,
@@ -106,7 +104,6 @@ impl Core {
             scan_cost: DEFAULT_SCAN_COST,
             candidates: Vec::new(),
             log: Log::default(),
-            vcpu_preempted: CpuMask::default(),
             asks_host: None,
             tick_nsec: config.tick_nsec(),
             jiffies_at_0: UPTIME / config.tick_nsec(),
@@ -286,30 +283,38 @@ impl Core {
     }
 
     /// Sets the number of runnable tasks of a class on the CPU (`add_nr_running`, `sub_nr_running`).
-    #[inline(never)]
     pub fn set_nr_running(&mut self, cpu: CpuId, class: ClassId, nr_running: u32) {
-        let rq = &mut self.rqs[cpu.index()];
-        let of_class = std::mem::replace(&mut rq.by_class[class.index()], nr_running);
-        if of_class == nr_running {
-            return;
+        let of_class = self.rqs[cpu.index()].by_class[class.index()];
+        if of_class != nr_running {
+            self.change_nr_running(cpu, |rq| rq.set_nr_running(class, nr_running));
         }
-        let nr_running = rq.nr_running + nr_running - of_class;
-        self.change_nr_running(cpu, nr_running);
+    }
+
+    /// The same of the fair class: its tasks, and the SCHED_IDLE tasks among them (`cfs.h_nr_queued`, `cfs.h_nr_idle`).
+    #[inline(never)]
+    pub(crate) fn set_h_nr(&mut self, cpu: CpuId, class: ClassId, queued: u32, idle: u32) {
+        self.change_nr_running(cpu, |rq| {
+            rq.sched_idle = idle;
+            rq.set_nr_running(class, queued);
+        });
     }
 
     /// Adds runnable tasks of a class that is not modelled.
     pub(crate) fn add_nr_running(&mut self, cpu: CpuId, count: u32) {
-        self.change_nr_running(cpu, self.rqs[cpu.index()].nr_running + count);
+        self.change_nr_running(cpu, |rq| rq.nr_running += count);
     }
 
-    #[inline]
-    fn change_nr_running(&mut self, cpu: CpuId, nr_running: u32) {
-        let before = std::mem::replace(&mut self.rqs[cpu.index()].nr_running, nr_running);
-        let overloaded = nr_running >= 2;
+    #[inline(always)]
+    fn change_nr_running(&mut self, cpu: CpuId, change: impl FnOnce(&mut Rq)) {
+        let (before, after) = self.change_rq(cpu, |rq| {
+            let before = rq.nr_running;
+            change(rq);
+            (before, rq.nr_running)
+        });
+        let overloaded = after >= 2;
         if (before >= 2) != overloaded {
             self.domains.count_overloaded(cpu, overloaded);
         }
-        self.refresh_idle(cpu);
     }
 
     /// Whether a class below this one has runnable tasks on the CPU.

@@ -3,23 +3,28 @@
 use schedlab_model::{CpuId, Nanos};
 
 use super::core::Core;
-use crate::version::placement::{IdleSpell, SchedIdleCpu};
+use super::rq::Rq;
+use crate::version::placement::IdleSpell;
 
 impl Core {
     /// Updates the idle masks after a change of the state that they are computed from.
-    #[inline(never)]
     pub(crate) fn refresh_idle(&mut self, cpu: CpuId) {
-        let rq = &self.rqs[cpu.index()];
-        let idle = rq.is_idle() && !self.vcpu_preempted.has(cpu);
-        let usable = idle || (self.rules.sched_idle_cpu != SchedIdleCpu::Unknown && rq.sched_idle_rq());
-        self.idle.set(cpu, idle, usable);
+        self.change_rq(cpu, |_| ());
+    }
+
+    /// Changes the state that the idle masks are computed from, and updates them.
+    #[inline(always)]
+    pub(super) fn change_rq<T>(&mut self, cpu: CpuId, change: impl FnOnce(&mut Rq) -> T) -> T {
+        let rq = &mut self.rqs[cpu.index()];
+        let result = change(rq);
+        self.idle.set(cpu, rq.idle_state(&self.rules));
+        result
     }
 
     /// The idle task is switched in or out.
     #[inline]
     pub(crate) fn set_idle(&mut self, cpu: CpuId, idle: bool) {
-        self.rqs[cpu.index()].idle = idle;
-        self.refresh_idle(cpu);
+        self.change_rq(cpu, |rq| rq.idle = idle);
     }
 
     /// The idle task is switched out.

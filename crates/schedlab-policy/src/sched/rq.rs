@@ -1,9 +1,11 @@
 //! The state of one CPU apart from the queues of its classes (`struct rq`).
 
-use crate::class::MAX_CLASSES;
+use crate::class::{ClassId, MAX_CLASSES};
 use crate::jiffies::{Jiffies, UPTIME};
 use crate::pelt::sched_avg::SchedAvg;
 use crate::pelt::series::CAPACITY_SCALE;
+use crate::select::idle_map::IdleState;
+use crate::version::placement::{PlacementRules, SchedIdleCpu};
 use schedlab_model::{CpuId, Nanos, TaskId};
 
 /// `avg_idle` of a CPU at boot; also twice the default migration cost, its ceiling.
@@ -24,6 +26,8 @@ pub(crate) struct Rq {
     pub wakelist: Vec<(TaskId, bool)>,
     /// The wakelist is not empty, or a task taken from it is not yet enqueued (`ttwu_pending`).
     pub ttwu_pending: bool,
+    /// The vCPU under this CPU of a guest reads as preempted (`vcpu_is_preempted`); never on bare metal.
+    pub vcpu_preempted: bool,
     /// Runnable tasks, delayed ones included.
     pub nr_running: u32,
     /// The same per class.
@@ -74,6 +78,7 @@ impl Rq {
             skip: None,
             wakelist: Vec::new(),
             ttwu_pending: false,
+            vcpu_preempted: false,
             nr_running: 0,
             by_class: [0; MAX_CLASSES],
             sched_idle: 0,
@@ -106,6 +111,25 @@ impl Rq {
     #[inline]
     pub fn sched_idle_rq(&self) -> bool {
         self.nr_running > 0 && self.sched_idle == self.nr_running
+    }
+
+    /// The state as the search for an idle CPU sees it.
+    #[inline]
+    pub fn idle_state(&self, rules: &PlacementRules) -> IdleState {
+        if self.nr_running == 0 {
+            return if self.is_idle() && !self.vcpu_preempted { IdleState::Available } else { IdleState::Busy };
+        }
+        if self.sched_idle_rq() && rules.sched_idle_cpu != SchedIdleCpu::Unknown {
+            return IdleState::SchedIdle;
+        }
+        IdleState::Busy
+    }
+
+    /// Sets the number of runnable tasks of a class.
+    #[inline]
+    pub fn set_nr_running(&mut self, class: ClassId, nr_running: u32) {
+        let before = std::mem::replace(&mut self.by_class[class.index()], nr_running);
+        self.nr_running = self.nr_running + nr_running - before;
     }
 
     /// `ttwu_do_activate`'s bookkeeping: an idle period has ended with a wakeup.

@@ -13,20 +13,20 @@ impl<L: ClassList> Sched<L> {
     /// `__ttwu_queue_wakelist`: the CPU enqueues the task itself, and until then does not count as idle
     /// (`rq.ttwu_pending`). Returns whether the list was empty.
     pub(crate) fn __ttwu_queue_wakelist(&mut self, task: TaskId, cpu: CpuId, sync: bool) -> bool {
-        let rq = &mut self.core.rqs[cpu.index()];
-        let first = rq.wakelist.is_empty();
-        rq.wakelist.push((task, sync));
-        rq.ttwu_pending = true;
-        self.core.refresh_idle(cpu);
-        first
+        self.core.change_rq(cpu, |rq| {
+            let first = rq.wakelist.is_empty();
+            rq.wakelist.push((task, sync));
+            rq.ttwu_pending = true;
+            first
+        })
     }
 
     /// Removes the first `count` tasks, which the CPU has enqueued, from its wakelist.
     pub(crate) fn finish_wakelist(&mut self, cpu: CpuId, enqueued: usize) {
-        let rq = &mut self.core.rqs[cpu.index()];
-        rq.wakelist.drain(..enqueued);
-        rq.ttwu_pending = !rq.wakelist.is_empty();
-        self.core.refresh_idle(cpu);
+        self.core.change_rq(cpu, |rq| {
+            rq.wakelist.drain(..enqueued);
+            rq.ttwu_pending = !rq.wakelist.is_empty();
+        });
     }
 
     /// The CPU's wakelist: tasks that other CPUs have woken and that it enqueues itself, with the waker's sync hint.
@@ -79,8 +79,9 @@ impl<L: ClassList> Sched<L> {
     /// `ttwu_do_activate` up to the enqueue.
     pub fn activate(&mut self, task: TaskId, cpu: CpuId, kind: WakeKind, now: Nanos) {
         let wakeup = matches!(kind, WakeKind::Wakeup { .. });
-        let migrated = std::mem::take(&mut self.core.tasks[task.index()].wake_migrated);
-        let migrated = (self.set_task_cpu(task, cpu, now) || migrated) && wakeup;
+        let state = &mut self.core.tasks[task.index()];
+        let (migrated, moves) = (std::mem::take(&mut state.wake_migrated), state.cpu != cpu);
+        let migrated = (moves && self.migrate_task(task, cpu, now) || migrated) && wakeup;
         let flags = Enqueue { wakeup, migrated, initial: !wakeup, delayed: false };
         self.class_of(task).enqueue_task(cpu, task, flags, now);
         if self.core.is_mixed() {
@@ -93,7 +94,7 @@ impl<L: ClassList> Sched<L> {
 
     /// What `ttwu_runnable` does with a task that is still queued, because its dequeue was delayed: it is runnable in place. Whether it was. In
     /// that case no CPU is selected, and [`Sched::wakeup_preempt`] follows unless the task is running.
-    #[inline]
+    #[inline(always)]
     pub fn requeue_delayed(&mut self, task: TaskId, now: Nanos) -> bool {
         let queued = self.on_rq(task);
         if queued {
@@ -102,6 +103,7 @@ impl<L: ClassList> Sched<L> {
         queued
     }
 
+    #[inline(never)]
     fn enqueue_delayed(&mut self, task: TaskId, now: Nanos) {
         let cpu = self.cpu_of(task);
         let flags = Enqueue { wakeup: true, delayed: true, ..Enqueue::default() };

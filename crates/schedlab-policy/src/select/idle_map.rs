@@ -54,8 +54,32 @@ struct Slot {
     word: u32,
     bit: u32,
     /// The state last reported; most reports do not change it.
-    idle: bool,
-    usable: bool,
+    state: IdleState,
+}
+
+/// The state of a CPU, as the search for an idle one sees it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum IdleState {
+    /// Neither of the others.
+    Busy,
+    /// `sched_idle_cpu`, where that counts as idle.
+    SchedIdle,
+    /// `available_idle_cpu`.
+    Available,
+}
+
+impl IdleState {
+    /// Whether `available_idle_cpu` holds.
+    #[inline]
+    pub fn is_idle(self) -> bool {
+        self == IdleState::Available
+    }
+
+    /// Whether `available_idle_cpu || sched_idle_cpu` holds.
+    #[inline]
+    pub fn is_usable(self) -> bool {
+        self != IdleState::Busy
+    }
 }
 
 /// Idle state of every CPU.
@@ -76,7 +100,7 @@ impl IdleMap {
         map.add_llcs(topology);
         map.add_cores(topology);
         for cpu in topology.cpus() {
-            map.set(cpu, true, true);
+            map.set(cpu, IdleState::Available);
         }
         for llc in map.llcs.iter_mut() {
             llc.has_idle_cores = map.smt;
@@ -108,7 +132,7 @@ impl IdleMap {
             let llc = &self.llcs[id.0 as usize];
             let rank = llc.cpus.partition_point(|other| *other < cpu) as u32;
             let word = llc.words.start as u32 + rank / 64;
-            self.slots.push(Slot { llc: id, rank, core: 0, word, bit: rank % 64, idle: false, usable: false });
+            self.slots.push(Slot { llc: id, rank, core: 0, word, bit: rank % 64, state: IdleState::Busy });
         }
         self.usable = self.idle.clone();
     }
@@ -125,33 +149,35 @@ impl IdleMap {
         self.smt = self.cores.iter().any(|core| core.threads.len() > 1);
     }
 
-    /// Reports a CPU's state: `idle` as `available_idle_cpu`, `usable` = that or `sched_idle_cpu`.
+    /// Reports a CPU's state.
     #[inline(always)]
-    pub fn set(&mut self, cpu: CpuId, idle: bool, usable: bool) {
+    pub fn set(&mut self, cpu: CpuId, state: IdleState) {
+        if self.slots[cpu.index()].state != state {
+            self.change(cpu, state);
+        }
+    }
+
+    #[inline(never)]
+    fn change(&mut self, cpu: CpuId, state: IdleState) {
         let slot = &mut self.slots[cpu.index()];
-        let (word, bit) = (slot.word as usize, 1u64 << slot.bit);
-        if slot.idle != idle {
-            slot.idle = idle;
-            self.idle[word] ^= bit;
-            let count = &mut self.cores[slot.core as usize].idle;
-            *count = if idle { *count + 1 } else { *count - 1 };
-        }
-        if slot.usable != usable {
-            slot.usable = usable;
-            self.usable[word] ^= bit;
-        }
+        let before = std::mem::replace(&mut slot.state, state);
+        let (word, bit) = (slot.word as usize, slot.bit);
+        self.idle[word] ^= u64::from(before.is_idle() != state.is_idle()) << bit;
+        self.usable[word] ^= u64::from(before.is_usable() != state.is_usable()) << bit;
+        let core = &mut self.cores[slot.core as usize];
+        core.idle = core.idle + u32::from(state.is_idle()) - u32::from(before.is_idle());
     }
 
     /// Whether the CPU is idle (`available_idle_cpu`).
     #[inline]
     pub fn is_idle(&self, cpu: CpuId) -> bool {
-        self.slots[cpu.index()].idle
+        self.slots[cpu.index()].state.is_idle()
     }
 
     /// `available_idle_cpu || sched_idle_cpu`.
     #[inline]
     pub fn is_usable(&self, cpu: CpuId) -> bool {
-        self.slots[cpu.index()].usable
+        self.slots[cpu.index()].state.is_usable()
     }
 
     /// Whether any core has more than one thread (`sched_smt_active`).
@@ -249,15 +275,15 @@ mod tests {
         let llc = map.llc_of(CpuId(56));
         assert_eq!((llc, map.rank(CpuId(56)), map.llc(llc).cpus.len()), (map.llc_of(CpuId(0)), 28, 56));
         for cpu in topology.all().iter() {
-            map.set(cpu, false, false);
+            map.set(cpu, IdleState::Busy);
         }
         assert_eq!(map.next_usable(llc, 0), None);
-        map.set(CpuId(83), true, true);
-        map.set(CpuId(28), true, true);
+        map.set(CpuId(83), IdleState::Available);
+        map.set(CpuId(28), IdleState::Available);
         assert_eq!(map.next_usable(llc, 3), Some((CpuId(83), 52)));
-        map.set(CpuId(1), false, true);
+        map.set(CpuId(1), IdleState::SchedIdle);
         assert_eq!(map.next_usable(llc, 3), Some((CpuId(83), 52)));
-        map.set(CpuId(83), false, false);
+        map.set(CpuId(83), IdleState::Busy);
         assert_eq!(map.next_usable(llc, 3), Some((CpuId(1), 54)));
         assert!(map.is_usable(CpuId(1)) && !map.is_idle(CpuId(1)));
     }
@@ -268,7 +294,7 @@ mod tests {
         let mut map = IdleMap::new(&topology);
         let llc = map.llc_of(CpuId(0));
         map.llc_mut(llc).has_idle_cores = false;
-        map.set(CpuId(1), false, false);
+        map.set(CpuId(1), IdleState::Busy);
         map.__update_idle_core(CpuId(0));
         assert!(!map.llc(llc).has_idle_cores);
         map.__update_idle_core(CpuId(1));

@@ -280,6 +280,7 @@ pub(super) fn searched(function: &'static str, role: Role, found: Option<CpuId>,
 mod tests {
     use super::*;
     use crate::sched::types::TaskAttr;
+    use crate::select::idle_map::IdleState;
     use proptest::prelude::*;
     use schedlab_model::{CpuMask, Topology};
 
@@ -295,8 +296,12 @@ mod tests {
 
     fn state(map: &mut IdleMap, topology: &Topology, states: &[u8]) {
         for cpu in topology.all().iter() {
-            let s = states[cpu.index() % states.len()];
-            map.set(cpu, s == 0, s <= 1);
+            let state = match states[cpu.index() % states.len()] {
+                0 => IdleState::Available,
+                1 => IdleState::SchedIdle,
+                _ => IdleState::Busy,
+            };
+            map.set(cpu, state);
         }
     }
 
