@@ -36,12 +36,10 @@ impl<L: ClassList> Sched<L> {
             (cpu, rule) = (self.select_fallback_rq(task, now), "not allowed on the choice");
             (tested.function, tested.feature) = (Function::SelectFallbackRq, None);
         }
-        let selection =
-            Selection { cpu, tested: tested.counts, scans: tested.scans, hypercalls: tested.hypercalls(), rule };
         if self.core.is_recording() {
-            self.explain_placement(task, &selection, tested, now);
+            self.explain_placement(task, (cpu, rule), &mut tested, now);
         }
-        selection
+        Selection { cpu, tested: tested.counts, scans: tested.scans, hypercalls: tested.hypercalls(), rule }
     }
 
     /// `select_fallback_rq`: an active CPU of the last CPU's node that the task may use, or else any such CPU. If there is none,
@@ -60,18 +58,18 @@ impl<L: ClassList> Sched<L> {
     }
 
     #[cold]
-    fn explain_placement(&mut self, task: TaskId, selection: &Selection, tested: Tested, now: Nanos) {
+    fn explain_placement(&mut self, task: TaskId, (cpu, rule): (CpuId, &'static str), tested: &mut Tested, now: Nanos) {
         let prev = self.core.cpu_of(task);
         let compared = [("last CPU", i64::from(prev.0)), ("waker's CPU", i64::from(tested.from.0))];
-        let action = Action::Place(task, selection.cpu);
+        let action = Action::Place(task, cpu);
         let class = match self.core.attr(task) {
             TaskAttr { dl: Some(_), .. } => Class::Deadline,
             TaskAttr { rt: Some(_), .. } => Class::RealTime,
             _ => Class::Fair,
         };
-        let decision = Decision::outside(now, selection.cpu, action, selection.rule, tested.feature, compared);
+        let decision = Decision::outside(now, cpu, action, rule, tested.feature, compared);
         self.core.record(Decision { class, decided_by: tested.function, ..decision });
-        if let Some(views) = tested.into_views() {
+        if let Some(views) = tested.take_views() {
             self.core.log.push_candidates(views);
         }
         self.complete_views();

@@ -221,12 +221,19 @@ impl Tested {
     #[cold]
     #[inline(never)]
     fn push_candidate(&mut self, candidate: impl FnOnce() -> Candidate) {
+        self.push(candidate());
+    }
+
+    /// Adds a candidate to those recorded.
+    #[cold]
+    pub(crate) fn push(&mut self, candidate: Candidate) {
         if let Some(candidates) = &mut self.candidates {
-            candidates.considered.push(candidate());
+            candidates.considered.push(candidate);
         }
     }
 
     /// Whether candidates are recorded.
+    #[inline]
     pub(crate) fn is_recording(&self) -> bool {
         self.candidates.is_some()
     }
@@ -243,9 +250,9 @@ impl Tested {
         }
     }
 
-    /// The candidates with the state of the CPUs; `None`: they are not recorded.
-    pub(crate) fn into_views(self) -> Option<Vec<CandidateView>> {
-        self.candidates.map(|candidates| candidates.views)
+    /// Takes the candidates with the state of the CPUs; `None`: they are not recorded.
+    pub(crate) fn take_views(&mut self) -> Option<Vec<CandidateView>> {
+        self.candidates.take().map(|candidates| candidates.views)
     }
 
     /// The search has tested whether this CPU is available.

@@ -7,7 +7,7 @@
 //! at once only in the target's cluster; in another one they come after the search. Where CPUs differ in capacity, a
 //! candidate must have enough of it, and the search is that of [`crate::asym`].
 
-use schedlab_model::{CpuId, Nanos, TaskId};
+use schedlab_model::{rarely, CpuId, Nanos, TaskId};
 
 use super::select_idle_cpu::{searched, select_idle_smt};
 use super::select_rule::{SelectRule, Selected};
@@ -109,26 +109,38 @@ impl FairClass<'_> {
 
     /// Whether a CPU is in the target's cache, allowed and usable. Target and prev are allowed already.
     fn is_candidate_idle(&self, task: TaskId, cpu: CpuId, role: Role, target: CpuId, tested: &mut Tested) -> bool {
-        let reachable = cpu == target || self.core.topology.share_llc(cpu, target);
-        let allowed = reachable && (role != Role::RecentlyUsed || self.core.tasks[task.index()].allows(cpu));
+        let allowed = self.is_candidate(task, cpu, role, target);
         if allowed {
             tested.add(&self.core.topology, cpu);
         }
-        let idle = allowed && self.choose_idle_cpu(task, cpu);
-        let taken = idle && self.asym_fits_cpu(task, cpu);
-        tested.consider(|| {
-            let answer = match () {
-                () if taken && !self.is_near(cpu, target) => "idle, but not in the target's cluster",
-                () if taken => "idle: chosen",
-                () if idle => "idle, but too small for the task",
-                () if !reachable => "not in the target's cache",
-                () if !allowed => "not allowed there",
-                () if self.core.is_preempted_idle(cpu) => "idle, but its vCPU reads as preempted (available_idle_cpu)",
-                () => "not idle",
-            };
-            Candidate::of("select_idle_sibling", cpu, role, answer)
-        });
+        let taken = allowed && self.choose_idle_cpu(task, cpu) && self.asym_fits_cpu(task, cpu);
+        if rarely(tested.is_recording()) {
+            tested.push(self.candidate(task, cpu, role, target, taken));
+        }
         taken
+    }
+
+    #[inline(always)]
+    fn is_candidate(&self, task: TaskId, cpu: CpuId, role: Role, target: CpuId) -> bool {
+        let reachable = cpu == target || self.core.topology.share_llc(cpu, target);
+        reachable && (role != Role::RecentlyUsed || self.core.tasks[task.index()].allows(cpu))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn candidate(&self, task: TaskId, cpu: CpuId, role: Role, target: CpuId, taken: bool) -> Candidate {
+        let reachable = cpu == target || self.core.topology.share_llc(cpu, target);
+        let allowed = self.is_candidate(task, cpu, role, target);
+        let answer = match () {
+            () if taken && !self.is_near(cpu, target) => "idle, but not in the target's cluster",
+            () if taken => "idle: chosen",
+            () if allowed && self.choose_idle_cpu(task, cpu) => "idle, but too small for the task",
+            () if !reachable => "not in the target's cache",
+            () if !allowed => "not allowed there",
+            () if self.core.is_preempted_idle(cpu) => "idle, but its vCPU reads as preempted (available_idle_cpu)",
+            () => "not idle",
+        };
+        Candidate::of("select_idle_sibling", cpu, role, answer)
     }
 
     /// `choose_idle_cpu`: idle, or, depending on the version and the wakee, running SCHED_IDLE tasks only.

@@ -34,7 +34,7 @@ impl FairClass<'_> {
     /// The wakeup half of `select_task_rq_fair`.
     fn select_for_wakeup(&mut self, task: TaskId, sync: bool, tested: &mut Tested, now: Nanos) -> Selected {
         let (this, prev) = (tested.from, self.core.tasks[task.index()].cpu);
-        self.record_wakee(task, this, now);
+        let flips = self.record_wakee(task, this, now);
         if tested.here && self.core.rules.wakes_here && self.core.allows(task, this) {
             tested.consider(|| Candidate::of("select_task_rq_fair", this, Role::Waker, "WF_CURRENT_CPU: chosen"));
             return (this, SelectRule::CurrentCpu);
@@ -44,7 +44,7 @@ impl FairClass<'_> {
                 return found;
             }
         }
-        let want_affine = self.wants_affine(task, this, tested);
+        let want_affine = self.wants_affine(task, this, flips, tested);
         // Without a domain that spans both there is no affine target, and no domain carries SD_BALANCE_WAKE.
         let affine = want_affine && this != prev;
         let (target, rule) = match affine.then(|| self.core.domains.common_level(this, prev)).flatten() {
@@ -74,8 +74,8 @@ impl FairClass<'_> {
         (self.sched_balance_find_dst_cpu(task, kind, this, prev, tested), SelectRule::IdlestGroup)
     }
 
-    /// `record_wakee` for the task that runs on the waking CPU, which may be its idle task.
-    fn record_wakee(&mut self, task: TaskId, this: CpuId, now: Nanos) {
+    /// `record_wakee` for the task that runs on the waking CPU, which may be its idle task. Returns its flips.
+    fn record_wakee(&mut self, task: TaskId, this: CpuId, now: Nanos) -> u32 {
         let (jiffies, hz) = (self.core.jiffies(now), u64::from(self.fair.config.hz()));
         let birth = self.core.tasks[task.index()].birth;
         let waker = match self.core.curr(this) {
@@ -83,21 +83,20 @@ impl FairClass<'_> {
             None => &mut self.core.idle_wakees[this.index()],
         };
         wake_wide::record_wakee(waker, birth, jiffies, hz);
+        waker.flips
     }
 
-    /// Whether the waker's CPU may become the target: the task may run there, and `wake_wide` does not forbid it.
-    fn wants_affine(&self, task: TaskId, this: CpuId, tested: &mut Tested) -> bool {
-        if !self.core.tasks[task.index()].allows(this) {
+    /// Whether the waker's CPU may become the target: the task may run there, and `wake_wide` does not forbid it. `waker`: the
+    /// flips of the waker.
+    fn wants_affine(&self, task: TaskId, this: CpuId, waker: u32, tested: &mut Tested) -> bool {
+        let task = &self.core.tasks[task.index()];
+        if !task.allows(this) {
             tested.consider(|| {
                 Candidate::of("select_task_rq_fair", this, Role::Waker, "not allowed there: no candidate")
             });
             return false;
         }
-        let waker = match self.core.curr(this) {
-            Some(curr) => self.core.tasks[curr.index()].wakee.flips,
-            None => self.core.idle_wakees[this.index()].flips,
-        };
-        let wakee = self.core.tasks[task.index()].wakee.flips;
+        let wakee = task.wakee.flips;
         let llc_size = self.core.idle.llc(self.core.idle.llc_of(this)).cpus.len() as u32;
         let wide = wake_wide::wake_wide(waker, wakee, llc_size);
         if wide {
