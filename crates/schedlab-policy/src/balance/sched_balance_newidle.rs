@@ -20,40 +20,61 @@ use crate::sched::types::Moves;
 impl FairClass<'_> {
     /// `sched_balance_newidle`: the CPU is about to become idle and pulls tasks if it can. Call it between an empty
     /// pick and the switch to the idle task.
+    #[inline(always)]
     pub fn sched_balance_newidle(&mut self, cpu: CpuId, now: Nanos) -> Moves {
-        let mut moves = Moves::default();
         self.update_misfit_status(cpu, None);
-        let rq = &mut self.core.rqs[cpu.index()];
+        let rq = &self.core.rqs[cpu.index()];
         if rq.nr_running > 0 || (rq.ttwu_pending && self.core.rules.newidle_minds_wakeups) {
-            return moves;
+            return Moves::default();
         }
-        if self.swqueue_pick_next_task(cpu, now, &mut moves) {
-            return moves;
+        if !self.has_swqueue() && !self.begin_newidle(cpu, now) {
+            return Moves::default();
         }
+        self.pull_newidle(cpu, now)
+    }
+
+    /// The CPU's idle period begins. Whether its domains are walked before.
+    #[inline(never)]
+    fn begin_newidle(&mut self, cpu: CpuId, now: Nanos) -> bool {
         let rq = &mut self.core.rqs[cpu.index()];
         rq.stamp_idle(now);
+        let avg_idle = rq.avg_idle;
         if self.core.domains.depth(cpu) == 0 {
-            return moves;
+            return false;
         }
-        let jiffies = self.core.jiffies(now);
-        let mut next_balance = jiffies + u64::from(self.fair.config.hz());
-        let avg_idle = self.core.rqs[cpu.index()].avg_idle;
         let least = match self.core.rules.newidle_by_cost {
             true => self.core.domains.state(cpu, 0).max_newidle_lb_cost,
             false => self.fair.config.knobs.migration_cost,
         };
-        if !self.core.domains.overload() || avg_idle < least {
-            self.explain_no_newidle(cpu, now, avg_idle, least);
-            next_balance = next_balance.min(self.next_balance_at(cpu, 0));
-        } else {
-            next_balance = next_balance.min(self.walk_newidle(cpu, now, avg_idle, &mut moves));
+        if self.core.domains.overload() && avg_idle >= least {
+            return true;
         }
-        let rq = &mut self.core.rqs[cpu.index()];
-        rq.next_balance = rq.next_balance.min(next_balance);
+        self.explain_no_newidle(cpu, now, avg_idle, least);
+        self.lower_next_balance(cpu, self.next_balance_at(cpu, 0), now);
+        false
+    }
+
+    /// The queue of woken tasks and the walk of the domains.
+    #[inline(never)]
+    fn pull_newidle(&mut self, cpu: CpuId, now: Nanos) -> Moves {
+        let mut moves = Moves::default();
+        if self.has_swqueue() && (self.swqueue_pick_next_task(cpu, now, &mut moves) || !self.begin_newidle(cpu, now)) {
+            return moves;
+        }
+        let next_balance = self.walk_newidle(cpu, now, &mut moves);
+        self.lower_next_balance(cpu, next_balance, now);
         if !moves.moved.is_empty() {
-            rq.idle_stamp = 0;
+            self.core.rqs[cpu.index()].idle_stamp = 0;
         }
         moves
+    }
+
+    /// The CPU's next balance is due at `next_balance`, and within a second, unless it is due earlier.
+    #[inline]
+    fn lower_next_balance(&mut self, cpu: CpuId, next_balance: Jiffies, now: Nanos) {
+        let within = self.core.jiffies(now) + u64::from(self.fair.config.hz());
+        let rq = &mut self.core.rqs[cpu.index()];
+        rq.next_balance = rq.next_balance.min(next_balance).min(within);
     }
 
     /// Records why the CPU does not look for tasks.
@@ -69,7 +90,8 @@ impl FairClass<'_> {
     }
 
     /// The walk up the domains; returns the earliest time at which one of them is due.
-    fn walk_newidle(&mut self, cpu: CpuId, now: Nanos, avg_idle: Nanos, moves: &mut Moves) -> Jiffies {
+    fn walk_newidle(&mut self, cpu: CpuId, now: Nanos, moves: &mut Moves) -> Jiffies {
+        let avg_idle = self.core.rqs[cpu.index()].avg_idle;
         self.fair.update_blocked_averages(cpu, self.core.clock_task(cpu, now));
         let jiffies = self.core.jiffies(now);
         let (mut next_balance, mut spent) = (Jiffies::MAX, 0);

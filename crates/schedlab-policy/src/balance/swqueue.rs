@@ -17,7 +17,7 @@ use crate::sched::types::Moves;
 
 impl FairClass<'_> {
     #[inline(always)]
-    fn has_swqueue(&self) -> bool {
+    pub(super) fn has_swqueue(&self) -> bool {
         rarely(self.core.features.has(Feature::Swqueue))
     }
 
@@ -48,9 +48,6 @@ impl FairClass<'_> {
 
     /// `swqueue_pick_next_task`: whether a task was moved to the CPU.
     pub(super) fn swqueue_pick_next_task(&mut self, cpu: CpuId, now: Nanos, moves: &mut Moves) -> bool {
-        if !self.has_swqueue() {
-            return false;
-        }
         let llc = self.swqueue_of(cpu);
         let Some(task) = self.core.swqueues.pop(llc) else { return false };
         let src = self.core.cpu_of(task);

@@ -16,6 +16,7 @@ impl<L: ClassList> Sched<L> {
 
     /// `sched_balance_newidle`: the CPU is about to become idle and pulls tasks if it can. Call it between an empty
     /// pick and [`Sched::idle_enter`].
+    #[inline(always)]
     pub fn sched_balance_newidle(&mut self, cpu: CpuId, now: Nanos) -> Moves {
         if !self.core.is_mixed() {
             let moves = self.class(Self::LOWEST).sched_balance_newidle(cpu, now);
