@@ -106,7 +106,7 @@ impl CfsRq {
     }
 
     /// `avg_vruntime_add`: `S += w * (v - v0)`, `W += w` for an entity that enters the tree.
-    #[inline]
+    #[inline(always)]
     pub(super) fn avg_vruntime_add(&mut self, se: &Entity) {
         let weight = self.avg_vruntime_weight(se.h_load);
         self.avg_vruntime = self.avg_vruntime.wrapping_add(self.key(se.vruntime).wrapping_mul(weight));
@@ -117,7 +117,7 @@ impl CfsRq {
     }
 
     /// `avg_vruntime_sub`: the reverse, for an entity that leaves the tree.
-    #[inline]
+    #[inline(always)]
     pub(super) fn avg_vruntime_sub(&mut self, se: &Entity) {
         let weight = self.avg_vruntime_weight(se.h_load);
         self.avg_vruntime = self.avg_vruntime.wrapping_sub(self.key(se.vruntime).wrapping_mul(weight));

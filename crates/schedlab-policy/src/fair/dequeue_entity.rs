@@ -1,13 +1,15 @@
 //! An entity leaves one queue, or sleeps and stays queued (`dequeue_entity`, delayed dequeue).
 
-use super::entity::EntityId;
+use super::cfs_rq::CfsRq;
+use super::entities::Entities;
+use super::entity::{Entity, EntityId};
 use super::explain::Reason;
 use super::place_entity::relative;
 use super::queues::Queues;
 use crate::decision::Action;
 use crate::features::Feature;
 use crate::flags::Dequeue;
-use crate::{DelayedLag, ZeroPoint};
+use crate::{DelayedLag, KernelConfig, ZeroPoint};
 use schedlab_model::{rarely, Nanos};
 
 impl Queues {
@@ -35,10 +37,13 @@ impl Queues {
     fn dequeue_entity_cfs(&mut self, rq: usize, id: EntityId, flags: Dequeue, now: Nanos) {
         self.update_curr(rq, now);
         self.detach_load(rq, id, flags, now);
-        self.leave(rq, id, flags, now);
+        self.arena.clear_buddies(rq, id);
+        let (q, entities) = (&mut self.arena.rqs[rq], &mut self.arena.entities);
+        q.leave(entities, &self.config, id, flags);
         if !flags.sleep {
-            self.arena.rqs[rq].make_relative(&mut self.arena.entities[id]);
+            q.make_relative(&mut entities[id]);
         }
+        self.return_runtime(rq, now);
         self.reweigh_group(id, now);
         if !flags.save {
             self.arena.rqs[rq].update_min_vruntime(&self.arena.entities, &self.config);
@@ -49,17 +54,20 @@ impl Queues {
     #[inline(never)]
     fn dequeue_entity_eevdf(&mut self, rq: usize, id: EntityId, flags: Dequeue, now: Nanos) {
         self.detach_load(rq, id, flags, now);
-        self.arena.rqs[rq].update_entity_lag(&mut self.arena.entities, &self.config, id);
-        if self.config.has(Feature::PlaceRelDeadline) && !flags.sleep {
-            let se = &mut self.arena.entities[id];
+        self.arena.clear_buddies(rq, id);
+        let (q, entities, config) = (&mut self.arena.rqs[rq], &mut self.arena.entities, &*self.config);
+        q.update_entity_lag(entities, config, id);
+        if config.has(Feature::PlaceRelDeadline) && !flags.sleep {
+            let se = &mut entities[id];
             se.deadline = relative(se.deadline, se.vruntime);
             se.rel_deadline = true;
         }
-        self.leave(rq, id, flags, now);
-        self.reweigh_group(id, now);
-        if !flags.save && self.config.rules.zero == ZeroPoint::Minimum {
-            self.arena.rqs[rq].update_min_vruntime(&self.arena.entities, &self.config);
+        q.leave(entities, config, id, flags);
+        if q.nr_running > 0 && !flags.save && config.rules.zero == ZeroPoint::Minimum {
+            q.update_min_vruntime(entities, config);
         }
+        self.return_runtime(rq, now);
+        self.reweigh_group(id, now);
     }
 
     /// The part of every dequeue that concerns load, before the entity leaves.
@@ -86,38 +94,33 @@ impl Queues {
     /// `dequeue_entity` from 7.3 on: the entity no longer counts on its group's queue.
     pub fn leave_hierarchy(&mut self, rq: usize, id: EntityId, flags: Dequeue, now: Nanos) {
         self.detach_load(rq, id, flags, now);
-        self.leave_queue(rq, id, flags, now);
+        let se = &mut self.arena.entities[id];
+        se.left(flags);
+        self.arena.rqs[rq].account_entity_dequeue(se, &self.config.rules.pelt);
+        self.return_runtime(rq, now);
         self.reweigh_group(id, now);
     }
 
+    /// The runtime that a group has left on a queue that is empty.
     #[inline(always)]
-    fn leave(&mut self, rq: usize, id: EntityId, flags: Dequeue, now: Nanos) {
-        self.arena.clear_buddies(rq, id);
-        let q = &mut self.arena.rqs[rq];
-        if q.curr != id {
-            q.__dequeue_entity(&mut self.arena.entities, &self.config, id);
-        }
-        self.leave_queue(rq, id, flags, now);
-    }
-
-    #[inline(always)]
-    fn leave_queue(&mut self, rq: usize, id: EntityId, flags: Dequeue, now: Nanos) {
-        let (q, se) = (&mut self.arena.rqs[rq], &mut self.arena.entities[id]);
-        se.on_rq = false;
-        se.asleep = flags.sleep;
-        q.account_entity_dequeue(se, &self.config.rules.pelt);
-        if rarely(self.pools.used) && q.runtime_enabled && q.nr_running == 0 {
-            self.pools.return_cfs_rq_runtime(q, &self.config, now);
+    fn return_runtime(&mut self, rq: usize, now: Nanos) {
+        if rarely(self.pools.used) {
+            let q = &mut self.arena.rqs[rq];
+            if q.runtime_enabled && q.nr_running == 0 {
+                self.pools.return_cfs_rq_runtime(q, &self.config, now);
+            }
         }
     }
 
-    /// Whether a dequeue is delayed: a plain sleep of an entity that received more than its share.
+    /// Whether a dequeue is delayed: a plain sleep of an entity that received more than its share. One that is alone has not.
     #[inline(always)]
     pub fn delays(&self, rq: usize, id: EntityId, flags: Dequeue) -> bool {
         let sleeps = flags.sleep && !flags.special && !flags.throttle && !self.arena.entities[id].sched_delayed;
+        let q = &self.arena.rqs[rq];
         sleeps
             && self.config.has(Feature::DelayDequeue)
-            && !self.arena.rqs[rq].entity_eligible(&self.arena.entities, id)
+            && q.nr_competing(&self.config) > 1
+            && !q.entity_eligible(&self.arena.entities, id)
     }
 
     /// `set_delayed` on the queue where the entity competes, with the part of `dequeue_entity` around it.
@@ -201,5 +204,31 @@ impl Queues {
         let reason = Reason { rule: "sleeps while not eligible", feature: Some(Feature::DelayDequeue), compared };
         let action = self.arena.stands_for(id).map_or(Action::Delay(id.task_id()), Action::DelayGroup);
         self.explain(rq, now, action, reason);
+    }
+}
+
+impl CfsRq {
+    /// The entity leaves the queue.
+    #[inline(always)]
+    fn leave(&mut self, entities: &mut Entities, config: &KernelConfig, id: EntityId, flags: Dequeue) {
+        let (se, nodes) = entities.with_nodes(id);
+        let in_tree = self.curr != id;
+        if in_tree {
+            self.leave_tree(se, nodes, config, id);
+        }
+        se.left(flags);
+        self.account_entity_dequeue(se, &config.rules.pelt);
+        if in_tree {
+            self.tree_changed(entities, config);
+        }
+    }
+}
+
+impl Entity {
+    /// It is on no queue from now on.
+    #[inline]
+    fn left(&mut self, flags: Dequeue) {
+        self.on_rq = false;
+        self.asleep = flags.sleep;
     }
 }

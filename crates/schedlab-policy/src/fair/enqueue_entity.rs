@@ -1,10 +1,12 @@
 //! An entity joins one queue (`enqueue_entity`, `requeue_delayed_entity`).
 
+use super::cfs_rq::CfsRq;
+use super::entities::Entities;
 use super::entity::{Entity, EntityId};
 use super::queues::Queues;
 use crate::features::Feature;
 use crate::flags::Enqueue;
-use crate::DelayedLag;
+use crate::{DelayedLag, KernelConfig};
 use schedlab_model::{rarely, Nanos};
 
 impl Queues {
@@ -31,11 +33,12 @@ impl Queues {
             self.arena.rqs[rq].make_absolute(&mut self.arena.entities[id]);
         }
         self.attach_load(rq, id, now);
-        self.arena.rqs[rq].account_entity_enqueue(&self.arena.entities[id], &self.config.rules.pelt);
+        let (q, entities, config) = (&mut self.arena.rqs[rq], &mut self.arena.entities, &*self.config);
         if flags.wakeup {
-            self.arena.rqs[rq].place_entity_cfs(&mut self.arena.entities[id], &self.config, None, now);
+            q.place_entity_cfs(&mut entities[id], config, None, now);
         }
-        self.join(rq, id, flags, curr, now);
+        q.join(entities, config, id, flags, curr);
+        self.check_first_enqueue(rq, now);
     }
 
     /// EEVDF: every enqueue places.
@@ -50,12 +53,12 @@ impl Queues {
         self.update_curr(rq, now);
         // A group's lag is rescaled to its present weight before it is placed by it.
         self.attach_load(rq, id, now);
-        let q = &mut self.arena.rqs[rq];
+        let (q, entities, config) = (&mut self.arena.rqs[rq], &mut self.arena.entities, &*self.config);
         if !curr {
-            q.place_entity(&mut self.arena.entities, &self.config, id, flags, q.nr_running);
+            q.place_entity(entities, config, id, flags, q.nr_running);
         }
-        q.account_entity_enqueue(&self.arena.entities[id], &self.config.rules.pelt);
-        self.join(rq, id, flags, curr, now);
+        q.join(entities, config, id, flags, curr);
+        self.check_first_enqueue(rq, now);
     }
 
     /// The part of every enqueue that concerns load: the queue's average, and the weight of a group's entity.
@@ -82,20 +85,18 @@ impl Queues {
         self.check_first_enqueue(rq, now);
     }
 
+    /// The first entity on a queue: its group may have no runtime left.
     #[inline(always)]
-    fn join(&mut self, rq: usize, id: EntityId, flags: Enqueue, curr: bool, now: Nanos) {
-        self.arena.entities[id].joined(flags);
-        if !curr {
-            self.arena.rqs[rq].__enqueue_entity(&mut self.arena.entities, &self.config, id);
+    fn check_first_enqueue(&mut self, rq: usize, now: Nanos) {
+        if rarely(self.pools.used) {
+            self.check_first(rq, now);
         }
-        self.check_first_enqueue(rq, now);
     }
 
-    /// The first entity on a queue: its group may have no runtime left.
-    #[inline]
-    fn check_first_enqueue(&mut self, rq: usize, now: Nanos) {
+    #[inline(never)]
+    fn check_first(&mut self, rq: usize, now: Nanos) {
         let q = &self.arena.rqs[rq];
-        if rarely(self.pools.used) && q.runtime_enabled && q.nr_running == 1 {
+        if q.runtime_enabled && q.nr_running == 1 {
             self.check_enqueue_throttle(rq, now);
             if !self.config.rules.throttles_tasks() {
                 self.arena.rqs[rq].record_throttle_clock(now);
@@ -133,6 +134,20 @@ impl Queues {
         q.place_entity(entities, config, id, Enqueue::default(), q.nr_competing(config) - 1);
         if queued {
             q.__enqueue_entity(entities, config, id);
+        }
+    }
+}
+
+impl CfsRq {
+    /// The entity, which has its place in virtual time, joins; `curr`: it runs, and stays outside the tree.
+    #[inline(always)]
+    fn join(&mut self, entities: &mut Entities, config: &KernelConfig, id: EntityId, flags: Enqueue, curr: bool) {
+        let (se, nodes) = entities.with_nodes(id);
+        self.account_entity_enqueue(se, &config.rules.pelt);
+        se.joined(flags);
+        if !curr {
+            self.join_tree(se, nodes, config, id);
+            self.tree_changed(entities, config);
         }
     }
 }
