@@ -203,8 +203,17 @@ impl Fair {
 
     /// `pick_next_task_fair`: picks and switches to the next task of the CPU. `None`: the queue is empty and no task is
     /// current any more.
-    #[inline]
+    #[inline(always)]
     pub fn pick_next_task(&mut self, cpu: CpuId, now: Nanos) -> Option<TaskId> {
+        if self.queues.arena.leave_empty(cpu.index()) {
+            return None;
+        }
+        self.pick_queued_task(cpu, now)
+    }
+
+    /// The same where something is queued, or there are groups.
+    #[inline(never)]
+    fn pick_queued_task(&mut self, cpu: CpuId, now: Nanos) -> Option<TaskId> {
         let picked = self.queues.pick_task_fair(cpu.index(), now);
         self.queues.switch_to_picked(cpu.index(), picked, now);
         picked.task()

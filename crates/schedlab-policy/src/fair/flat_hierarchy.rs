@@ -191,7 +191,7 @@ impl Queues {
             let rq = self.arena.entities[id].rq();
             // A group that runs already stays.
             if !first || self.arena.rqs[rq].h_curr.is_nil() {
-                self.set_next_entity(rq, id, now);
+                self.set_next_entity(rq, id, first, now);
             }
             throttled |= self.lacks_bandwidth(rq, now);
             id = self.arena.entities[id].parent;

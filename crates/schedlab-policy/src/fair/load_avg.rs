@@ -86,7 +86,20 @@ impl Arena {
     /// The same where there are groups; `at`: now, by the clock of load tracking.
     #[inline(never)]
     fn update_group_load_avg(&mut self, signals: &Signals, rq: usize, id: EntityId, tg: bool, at: Nanos, now: Nanos) {
-        let mut changed = self.rqs[rq].update_load_avg(&mut self.entities[id], id, at, signals);
+        let changed = self.rqs[rq].update_load_avg(&mut self.entities[id], id, at, signals);
+        self.follow_below(signals, rq, id, tg, changed, now);
+    }
+
+    /// The part of `update_load_avg` that concerns groups. `changed`: the averages of the entity's queue have.
+    pub fn follow_below(
+        &mut self,
+        signals: &Signals,
+        rq: usize,
+        id: EntityId,
+        tg: bool,
+        mut changed: bool,
+        now: Nanos,
+    ) {
         if let Some(below) = self.entities[id].my_q {
             changed |= self.propagate_entity_load_avg(signals, rq, id, below as usize);
         }

@@ -1,5 +1,6 @@
 //! The pick over all levels and the switch to what was picked (`pick_task_fair`, `put_prev_entity`, `set_next_entity`).
 
+use super::arena::Arena;
 use super::cfs_rq::CfsRq;
 use super::entities::Entities;
 use super::entity::{Entity, EntityId};
@@ -11,7 +12,7 @@ use schedlab_model::{rarely, Nanos};
 
 impl Queues {
     /// `pick_task_fair`: accounts, dequeues delayed entities on the way, switches nothing.
-    #[inline]
+    #[inline(always)]
     pub fn pick_task_fair(&mut self, root: usize, now: Nanos) -> EntityId {
         let (mut rq, mut throttled) = (root, false);
         loop {
@@ -77,7 +78,7 @@ impl Queues {
         let (mut id, mut throttled) = (task, false);
         while id.is_some() {
             let rq = self.arena.entities[id].rq();
-            self.set_next_competitor(rq, id, first, now);
+            self.set_next_entity(rq, id, first, now);
             throttled |= self.lacks_bandwidth(rq, now);
             id = self.arena.entities[id].parent;
         }
@@ -159,7 +160,7 @@ impl Queues {
                 prev = from.parent;
             }
             if to.depth >= from.depth && next.is_some() {
-                self.set_next_competitor(to.rq, next, true, now);
+                self.set_next_entity(to.rq, next, true, now);
                 // 7.x; earlier, the pick has done it.
                 throttled |= self.config.rules.throttles_at_once() && self.lacks_bandwidth(to.rq, now);
                 next = to.parent;
@@ -183,50 +184,40 @@ impl Queues {
         Level { rq: se.rq(), depth: i32::from(se.depth), parent: se.parent }
     }
 
-    /// `put_prev_entity`; from 7.3 on without the part that concerns the competition.
+    /// `put_prev_entity` at one level of the hierarchy.
     #[inline(always)]
     pub(super) fn put_prev_entity(&mut self, rq: usize, prev: EntityId, now: Nanos) {
-        let competes = !self.config.rules.flat_hierarchy;
-        if self.arena.entities[prev].on_rq {
+        let (queued, competes) = (self.arena.entities[prev].on_rq, !self.config.rules.flat_hierarchy);
+        if queued {
             self.update_curr(rq, now);
-            if competes {
-                self.arena.rqs[rq].__enqueue_entity(&mut self.arena.entities, &self.config, prev);
-            }
-            self.arena.update_load_avg(&self.config.rules.pelt, rq, prev, false, now);
+        }
+        let at = if queued { self.arena.cfs_rq_clock_pelt(rq, now) } else { 0 };
+        let (q, entities) = (&mut self.arena.rqs[rq], &mut self.arena.entities);
+        let changed = q.put_prev_entity(entities, &self.config, prev, competes, at);
+        if queued {
+            self.arena.follow_below(&self.config.rules.pelt, rq, prev, false, changed, now);
         }
         if rarely(self.pools.used) && !self.config.rules.throttles_at_once() {
             self.check_cfs_rq_runtime(rq, now);
         }
-        let q = &mut self.arena.rqs[rq];
-        q.h_curr = EntityId::NIL;
+    }
+
+    /// `set_next_entity` at one level of the hierarchy; `first`: picked, not merely requeued while it runs.
+    #[inline(always)]
+    pub(super) fn set_next_entity(&mut self, rq: usize, id: EntityId, first: bool, now: Nanos) {
+        let (queued, competes) = (self.arena.entities[id].on_rq, !self.config.rules.flat_hierarchy);
         if competes {
-            q.curr = EntityId::NIL;
+            self.arena.clear_buddies(rq, id);
         }
-    }
-
-    /// `set_next_entity` with the competition, up to 7.2; `first`: picked, not merely requeued while it runs.
-    #[inline(always)]
-    fn set_next_competitor(&mut self, rq: usize, id: EntityId, first: bool, now: Nanos) {
-        self.arena.clear_buddies(rq, id);
-        let on_rq = self.arena.entities[id].on_rq;
-        if on_rq {
-            self.arena.rqs[rq].__dequeue_entity(&mut self.arena.entities, &self.config, id);
+        let at = if queued { self.arena.cfs_rq_clock_pelt(rq, now) } else { 0 };
+        let (q, entities) = (&mut self.arena.rqs[rq], &mut self.arena.entities);
+        let changed = match competes {
+            true => q.set_next_competitor(entities, &self.config, id, first, at, now),
+            false => q.set_next_entity(entities, &self.config, id, at, now),
+        };
+        if queued {
+            self.arena.follow_below(&self.config.rules.pelt, rq, id, true, changed, now);
         }
-        self.set_next_entity(rq, id, now);
-        if on_rq {
-            self.arena.rqs[rq].set_protect_slice(&mut self.arena.entities, &self.config, id, first);
-        }
-        self.arena.rqs[rq].curr = id;
-    }
-
-    /// `set_next_entity` as in 7.3: the entity runs, on its group's queue.
-    #[inline(always)]
-    pub(super) fn set_next_entity(&mut self, rq: usize, id: EntityId, now: Nanos) {
-        if self.arena.entities[id].on_rq {
-            self.arena.update_load_avg(&self.config.rules.pelt, rq, id, true, now);
-        }
-        self.arena.entities[id].runs_from(now);
-        self.arena.rqs[rq].h_curr = id;
     }
 }
 
@@ -239,7 +230,7 @@ impl Entity {
     }
 }
 
-/// The switch of tasks where there are no groups, which is one of this queue alone.
+/// The part of a switch that concerns one queue; where there are no groups, all of it.
 impl CfsRq {
     /// Puts one task, which must have been charged up to `now`, and sets another; either may be none. `at`: now, by the clock of
     /// load tracking.
@@ -253,10 +244,10 @@ impl CfsRq {
         now: Nanos,
     ) {
         if prev.is_some() {
-            self.put_prev_entity(entities, config, prev, at);
+            self.put_prev_entity(entities, config, prev, true, at);
         }
         if next.is_some() {
-            self.set_next_entity(entities, config, next, at, now);
+            self.set_next_competitor(entities, config, next, true, at, now);
         }
     }
 
@@ -269,34 +260,90 @@ impl CfsRq {
         self.resched = Resched::No;
     }
 
-    /// `put_prev_entity`.
+    /// `put_prev_entity`; `competes`: with the part that concerns the competition, which is not on this queue from 7.3 on. Whether
+    /// the queue's averages changed.
     #[inline(always)]
-    fn put_prev_entity(&mut self, entities: &mut Entities, config: &KernelConfig, prev: EntityId, at: Nanos) {
+    fn put_prev_entity(
+        &mut self,
+        entities: &mut Entities,
+        config: &KernelConfig,
+        prev: EntityId,
+        competes: bool,
+        at: Nanos,
+    ) -> bool {
         let (se, nodes) = entities.with_nodes(prev);
+        let mut changed = false;
         if se.on_rq {
-            self.join_tree(se, nodes, config, prev);
-            self.update_load_avg(se, prev, at, &config.rules.pelt);
-            self.tree_changed(entities, config);
+            if competes {
+                self.join_tree(se, nodes, config, prev);
+            }
+            changed = self.update_load_avg(se, prev, at, &config.rules.pelt);
+            if competes {
+                self.tree_changed(entities, config);
+            }
         }
-        (self.curr, self.h_curr) = (EntityId::NIL, EntityId::NIL);
+        self.h_curr = EntityId::NIL;
+        if competes {
+            self.curr = EntityId::NIL;
+        }
+        changed
     }
 
-    /// `set_next_entity`.
+    /// `set_next_entity` of an entity that competes on this queue; `first`: picked, not merely requeued while it runs. Whether the
+    /// queue's averages changed.
     #[inline(always)]
-    fn set_next_entity(&mut self, entities: &mut Entities, config: &KernelConfig, id: EntityId, at: Nanos, now: Nanos) {
+    fn set_next_competitor(
+        &mut self,
+        entities: &mut Entities,
+        config: &KernelConfig,
+        id: EntityId,
+        first: bool,
+        at: Nanos,
+        now: Nanos,
+    ) -> bool {
         self.clear_own_buddies(id);
         let (se, nodes) = entities.with_nodes(id);
         let on_rq = se.on_rq;
         if on_rq {
             self.leave_tree(se, nodes, config, id);
-            self.update_load_avg(se, id, at, &config.rules.pelt);
         }
-        se.runs_from(now);
+        let changed = self.set_next_entity(entities, config, id, at, now);
         if on_rq {
             self.tree_changed(entities, config);
-            self.set_protect_slice(entities, config, id, true);
+            self.set_protect_slice(entities, config, id, first);
         }
-        (self.curr, self.h_curr) = (id, id);
+        self.curr = id;
+        changed
+    }
+
+    /// The part of `set_next_entity` that does not concern the competition, all of it from 7.3 on.
+    #[inline(always)]
+    fn set_next_entity(
+        &mut self,
+        entities: &mut Entities,
+        config: &KernelConfig,
+        id: EntityId,
+        at: Nanos,
+        now: Nanos,
+    ) -> bool {
+        let se = &mut entities[id];
+        let changed = se.on_rq && self.update_load_avg(se, id, at, &config.rules.pelt);
+        se.runs_from(now);
+        self.h_curr = id;
+        changed
+    }
+}
+
+impl Arena {
+    /// The pick from an empty queue where there are no groups: the task that ran has left the queue already. Whether this was one.
+    #[inline(always)]
+    pub(super) fn leave_empty(&mut self, root: usize) -> bool {
+        let q = &mut self.rqs[root];
+        let empty = !rarely(self.grouped) && q.nr_running == 0;
+        if empty {
+            (q.curr, q.h_curr, q.resched) = (EntityId::NIL, EntityId::NIL, Resched::No);
+        }
+        empty
     }
 }
 
