@@ -29,7 +29,7 @@ CPUS = (2, 4, 8)
 SEEDS = range(910, 926)
 RECORDS = 10_000
 TIME_LIMIT_S = 900.0
-SERVER = Path(__file__).with_name("loads") / "server.c"
+SOURCES = Path(__file__).with_name("loads")
 LOADS = {
     "server": "./server {twice} 3",
     "hackbench": "hackbench -T -p -g 2 -f 3 -l 200",
@@ -69,6 +69,15 @@ RARE = {
     "while :; do usleep '$p'; done' & done; done; " + HOGS + "; sleep 2; kill $(jobs -p); sleep 0.1",
 }
 """Kinds of load that are rare in the corpus; recorded with two and four CPUs each."""
+MIXED = {
+    # The first command names the programs that the guest needs: in quotes they are not found.
+    "niced-pipes-autogroup": ": nice stress-ng; for s in 1 2; do setsid sh -c 'for n in 0 4 11; do nice -n $n stress-ng --pipe 1 -t 2 & "
+    "nice -n $n stress-ng --nanosleep 1 -t 2 & done; wait' & done; wait",
+    "pool": "./pool {twice} 2 31",
+    "policies": f"chrt -b 0 timeout 2 {HOG} & chrt -i 0 timeout 2 {HOG} & chrt -b 0 stress-ng --nanosleep 1 -t 2 & "
+    "chrt -i 0 stress-ng --pipe 1 -t 2 & hackbench -g 1 -f 4 -l 200; wait",
+}
+"""Mixtures that neither the corpus nor the other loads have; all of them on 7.3.4, one half on an older kernel."""
 RARE_CPUS = (2, 4)
 AUTOGROUP = "autogroup"
 LARGE = Trace("6.12.118", 16, "hackbench")
@@ -87,6 +96,8 @@ def series() -> Iterator[Trace]:
     yield LARGE
     for (n, load), (c, cpus) in product(enumerate(RARE), enumerate(RARE_CPUS)):
         yield Trace(KERNELS[(n + 2 * c) % len(KERNELS)], cpus, load)
+    for load in MIXED:
+        yield from (Trace(*of, load) for of in (("7.3.4", 2), ("7.3.4", 4), ("7.2.13", 4), ("6.12.118", 2)))
 
 
 def main(words: list[str]) -> int:
@@ -118,8 +129,9 @@ def make(path: Path, trace: Trace) -> None:
     how = emulation(trace)
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
         line = workload(trace)
-        if "./server" in line:
-            build(SERVER, "server", "-pthread")
+        for program in ("server", "pool"):
+            if f"./{program}" in line:
+                build(SOURCES / f"{program}.c", program, "-pthread")
         if "./chaos" in line:
             build(CHAOS, "chaos")
         if "./schbench" in line:
@@ -147,7 +159,7 @@ def make(path: Path, trace: Trace) -> None:
 
 def workload(trace: Trace) -> str:
     """The shell line of a member."""
-    if (line := (LOADS | RARE).get(trace.workload)) is not None:
+    if (line := (LOADS | RARE | MIXED).get(trace.workload)) is not None:
         return line.replace("{cpus}", str(trace.cpus)).replace("{twice}", str(2 * trace.cpus))
     return chaos.workload(int(trace.workload.removeprefix("chaos-seed")), trace.cpus)
 
