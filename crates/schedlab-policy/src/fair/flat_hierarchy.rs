@@ -260,6 +260,27 @@ mod tests {
         assert_eq!((fair.rq(CPU).h_nr_running, fair.view().waiting(GroupId::ROOT, CPU).count()), (2, 1));
     }
 
+    /// `__dequeue_task` ages the queue of the task's group (`cfs_rq_of`) when it delays, `requeue_delayed_entity` the CPU's
+    /// own: each of the two counts the task as runnable for a time in which it was not, or the other way round.
+    #[test]
+    fn a_delay_ages_the_queue_of_the_group_and_its_end_that_of_the_cpu() {
+        let mut fair = fair("7.3", 1);
+        let group = fair.sched_create_group(GroupId::ROOT);
+        let [sleeper, _] = [0; 2].map(|nice| task(&mut fair, group, nice, CPU));
+        assert_eq!(fair.pick_next_task(CPU, MSEC), Some(sleeper));
+        let ages =
+            |fair: &Fair| [group, GroupId::ROOT].map(|group| fair.group_rq(group, CPU).pelt.avg.last_update_time);
+        let [[of_group, of_cpu], [delayed, same], [unchanged, woken]] = {
+            let begin = ages(&fair);
+            assert!(!fair.dequeue_task(CPU, sleeper, Dequeue { sleep: true, ..Dequeue::default() }, 5 * MSEC));
+            let delayed = ages(&fair);
+            fair.enqueue_task(CPU, sleeper, WAKE, 7 * MSEC);
+            [begin, delayed, ages(&fair)]
+        };
+        assert_eq!((delayed / MSEC, same), (of_group / MSEC + 4, of_cpu));
+        assert_eq!((unchanged, woken / MSEC), (delayed, of_cpu / MSEC + 6));
+    }
+
     #[test]
     fn groups_share_a_cpu_by_weight_whatever_is_in_them() {
         for row in ["7.2", "7.3"] {
