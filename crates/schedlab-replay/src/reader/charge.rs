@@ -4,7 +4,7 @@ use schedlab_model::{CpuId, Nanos, Pid};
 use schedlab_trace::Kind;
 
 use super::class::{charges_to_preempt, is_outside, outside_next};
-use super::code::{forks, leaves, next_on, picks_again, reschedules, AfterYield, Change};
+use super::code::{forks, leaves, next_on, picks_again, reschedules, schedule_switches, AfterYield, Change};
 use super::task::{Place, Task};
 use super::Reader;
 use crate::operation::{Caller, Cause, Charge, Flag, Group, Location, Operation, Timer};
@@ -117,8 +117,17 @@ impl Reader {
                     AfterYield::Switches => self.cpu(cpu).yielded = true,
                     AfterYield::PicksAgain => self.push(Operation::Repick { cpu, certain: true }),
                     AfterYield::PicksAgainLater => self.cpu(cpu).picks_again = true,
+                    AfterYield::IsToCome => {
+                        if let Some(task) = self.tasks.get_mut(&pid) {
+                            task.in_yield = true;
+                        }
+                    }
                 }
             }
+            Change::EndYield => match schedule_switches(entry, pid, ahead.look(LookAhead::TaskCode)) {
+                true => self.cpu(cpu).yielded = true,
+                false => self.push(Operation::Repick { cpu, certain: true }),
+            },
             Change::Block(weight, state) => {
                 if let Some(weight) = weight {
                     self.reweight(pid, weight);
@@ -203,6 +212,9 @@ impl Reader {
         let moves = self.kernel.has_autogroup && leaves_group && !switches && !picks_again(entry, ahead);
         if moves && self.tasks.get_mut(&pid).is_some_and(exiting) {
             return Some(Change::MoveTask(Group::Root));
+        }
+        if !charges_to_preempt(entry, ahead) && self.take_in_yield(pid) {
+            return Some(Change::EndYield);
         }
         if !charges_to_preempt(entry, ahead) && self.take_yield(pid) || self.yields(entry, pid, ahead) {
             return Some(Change::Yield(self.after_yield(entry, pid, ahead)));

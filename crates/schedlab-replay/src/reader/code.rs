@@ -19,6 +19,8 @@ pub enum AfterYield {
     PicksAgain,
     /// The same, perhaps after an interrupt.
     PicksAgainLater,
+    /// Nothing yet: the task was preempted before it.
+    IsToCome,
 }
 
 /// An interrupt within this time of a yield's last record, or of the switch, may have come between the two.
@@ -48,6 +50,8 @@ pub enum Change {
     MoveTask(Group),
     /// `sched_yield`.
     Yield(AfterYield),
+    /// It was charged in the `schedule()` of a yield in which it had been preempted.
+    EndYield,
     /// It was charged for the last time: in `schedule()`, or right before where its weight changed.
     Block(Option<Weight>, PrevState),
     Fork(Pid),
@@ -91,38 +95,45 @@ impl Reader {
 
     /// What follows a yield: `schedule()`, at once, which begins with a charge. An interrupt came before it if no probe
     /// shows that charge; without such probes, if the task is switched out uncharged, or if it comes sooner than the
-    /// switch of any other yield, or finds preemption disabled and comes soon.
+    /// switch of any other yield, or finds preemption disabled and comes soon. A task that an interrupt preempts before
+    /// it calls `schedule()` when it runs again.
     pub(super) fn after_yield(&mut self, entry: &Entry, pid: Pid, ahead: &Window<'_>) -> AfterYield {
         let shows = |next: &&Entry| next.kind().is_some() || next.in_task() && !next.is_inside();
         let mut own = ahead.look(LookAhead::TaskCode).filter(|next| next.cpu == entry.cpu).filter(shows).peekable();
-        let switches = |next: &Entry| matches!(next.kind(), Some(Kind::Switch { prev, prev_state: TaskState::Running, .. }) if prev == pid);
+        let charges = |next: &Entry| matches!(next.kind(), Some(Kind::Runtime { pid: of, .. }) if of == pid);
         // At the end of the trace nothing shows.
         let Some(next) = own.peek().copied() else { return AfterYield::Switches };
         let passed = next.time.saturating_sub(entry.time);
         if next.in_task() {
-            let at_once = switches(next);
+            if leaves_runnable(next, pid) && next.preempts {
+                return AfterYield::IsToCome;
+            }
+            let at_once = leaves_runnable(next, pid);
             if at_once {
                 self.yield_takes = Some(self.yield_takes.map_or(passed, |takes| takes.min(passed)));
             }
-            let switches = at_once || schedule_charges(next, pid) && own.nth(1).is_some_and(switches);
+            let behind = ahead.look(LookAhead::TaskCode).skip_while(|of| !std::ptr::eq(*of, next)).skip(1);
+            let locks_two = !next.flag() && next.depth().is_some_and(|depth| depth != b'1');
+            let switches = at_once || locks_two && charges(next) && schedule_switches(next, pid, behind);
             return if switches { AfterYield::Switches } else { AfterYield::PicksAgain };
         }
         // A task that is alone does not yield: the charge is that of `schedule()`, which locks once more.
         let alone = entry.depth().is_some_and(|depth| depth != b'1');
         let sooner = || passed < self.yield_takes.unwrap_or(YIELD_TAKES);
+        let uncharged = switches_uncharged(entry.cpu, pid, ahead);
         let before = !alone
             && match ahead.shows_charges() {
                 true => !charged_in_task(entry.cpu, ahead),
                 false => {
                     let soon = || self.interrupts_atomic(next) && quiet_before(next, entry, ahead) < SOON;
-                    switches_uncharged(entry.cpu, pid, ahead) || sooner() || soon()
+                    uncharged || sooner() || soon()
                 }
             };
         // After an interrupt `schedule()` may charge the task again.
-        let charges = |next: &Entry| matches!(next.kind(), Some(Kind::Runtime { pid: of, .. }) if of == pid);
-        match own.find(|next| next.in_task() && !charges(next)) {
+        match own.find(|next| next.in_task() && !charges(next)).filter(|next| leaves_runnable(next, pid)) {
             _ if !before => AfterYield::PicksAgain,
-            Some(next) if switches(next) => AfterYield::Switches,
+            Some(next) if !next.preempts => AfterYield::Switches,
+            Some(_) if uncharged => AfterYield::IsToCome,
             _ => AfterYield::PicksAgainLater,
         }
     }
@@ -143,18 +154,34 @@ impl Reader {
     }
 }
 
-/// Whether a charge may be that of the `schedule()` after a yield: an interrupt that no record shows has updated the
-/// clock in between. Other code that charges the running task has set need-resched or locks the queue alone, except
-/// where its attributes change (`task_rq_lock`), which is not distinguished.
-fn schedule_charges(entry: &Entry, pid: Pid) -> bool {
-    let charges = matches!(entry.kind(), Some(Kind::Runtime { pid: of, .. }) if of == pid);
-    charges && !entry.flag() && entry.depth().is_some_and(|depth| depth != b'1')
+/// Whether a record is the switch from a task that is still runnable.
+fn leaves_runnable(entry: &Entry, pid: Pid) -> bool {
+    matches!(entry.kind(), Some(Kind::Switch { prev, prev_state: TaskState::Running, .. }) if prev == pid)
 }
 
-/// Whether a task that has yielded is switched out, after interrupts, by a `schedule()` that does not charge it: that
-/// of the yield, since the first `schedule()` after a yield skips the update of the clock (RQCF_REQ_SKIP). A task that
-/// arrived may have set TIF_NEED_RESCHED. If it preempts before that `schedule()`, which is not distinguished, its
-/// switch is the uncharged one.
+/// Whether a charge after a yield is that of a `schedule()` which switches: an interrupt that no record shows has updated
+/// the clock since the yield, or the task was preempted in between. Other code that charges the running task has set
+/// need-resched, locks the queue alone, or locks the task as well (`task_rq_lock`), as a change of its attributes or a
+/// read of its run time does. The latter holds as many locks as `schedule()`, which is told from it by what follows: it
+/// enqueues nothing again, and keeps the queue's lock up to its switch, so that no other CPU changes the queue.
+pub fn schedule_switches<'a>(entry: &Entry, pid: Pid, mut behind: impl Iterator<Item = &'a Entry>) -> bool {
+    let charges = |next: &Entry| matches!(next.kind(), Some(Kind::Runtime { pid: of, .. }) if of == pid);
+    let ends = behind.find(|next| match next.what {
+        What::Event(Kind::Wakeup { target_cpu: to, .. } | Kind::WakeupNew { target_cpu: to, .. })
+            if to == entry.cpu =>
+        {
+            true
+        }
+        What::Clock { pid: of, move_task: Some(_), .. } if of == pid => true,
+        _ => charges(next) || next.cpu == entry.cpu && !next.is_inside(),
+    });
+    ends.is_some_and(|next| leaves_runnable(next, pid) && !next.preempts)
+}
+
+/// Whether a task that has yielded is switched out, after interrupts, by a `schedule()` that does not charge it: the
+/// first one after the yield, which skips the update of the clock (RQCF_REQ_SKIP). That is the yield's own, or the one
+/// that preempts the task before it (`R+`). A task that arrived may have set TIF_NEED_RESCHED, with which any other
+/// `schedule()` skips the update, too.
 fn switches_uncharged(cpu: CpuId, pid: Pid, ahead: &Window<'_>) -> bool {
     let mut may_skip = false;
     for next in ahead.look(LookAhead::TaskCode) {
@@ -166,9 +193,7 @@ fn switches_uncharged(cpu: CpuId, pid: Pid, ahead: &Window<'_>) -> bool {
                 may_skip = true;
             }
             Some(Kind::Migrate { dest_cpu, .. }) if dest_cpu == cpu => may_skip = true,
-            Some(Kind::Switch { prev, prev_state, .. }) if next.cpu == cpu => {
-                return prev == pid && prev_state == TaskState::Running && !next.preempts && !may_skip;
-            }
+            Some(Kind::Switch { .. }) if next.cpu == cpu => return leaves_runnable(next, pid) && !may_skip,
             kind if next.cpu == cpu && next.in_task() && (kind.is_some() || !next.is_inside()) => return false,
             _ => {}
         }

@@ -225,6 +225,10 @@ impl Reader {
             What::Probe(probe) => {
                 if let Some(address) = probe.address {
                     self.shown_in.insert(probe.pid, address);
+        if entry.in_task() && matches!(entry.what, What::Change(_) | What::ChangeTarget(_) | What::Yield | What::Setsid)
+        {
+            self.end_yield(entry, false);
+        }
                 }
                 let charged = *self.probes_follow_charges.get_or_insert_with(|| probes_follow_charges(ahead));
                 self.push(Operation::Probe { probe, charged });
@@ -372,15 +376,29 @@ impl Reader {
     }
 
     /// A `sched_yield` whose charge was nothing, because the clock stood still: the task has given up its request all
-    /// the same.
+    /// the same. Or its `schedule()`, if the task was preempted before that.
     fn yield_uncharged(&mut self, entry: &Entry, kind: Kind) {
-        let in_yield = entry.in_task() && !entry.preempts && !matches!(kind, Kind::Runtime { .. });
-        if in_yield && self.current(entry.cpu) == Some(entry.pid) && self.take_yield(entry.pid) {
-            self.push(Operation::Yield { cpu: entry.cpu });
-            match kind {
-                Kind::Switch { .. } => self.cpu(entry.cpu).yielded = true,
-                _ => self.push(Operation::Repick { cpu: entry.cpu, certain: true }),
-            }
+        if entry.in_task() && !entry.preempts && !matches!(kind, Kind::Runtime { .. }) {
+            self.end_yield(entry, matches!(kind, Kind::Switch { .. }));
+        }
+    }
+
+    /// The running task's `sched_yield` is over: `switches`, or it was picked again. Another class yields in its own way.
+    fn end_yield(&mut self, entry: &Entry, switches: bool) {
+        let Entry { cpu, pid, .. } = *entry;
+        if self.current(cpu) != Some(pid) {
+            return;
+        }
+        let (yields, schedules) = (self.take_yield(pid), self.take_in_yield(pid));
+        if !(yields || schedules) || !self.current_is_fair(cpu) {
+            return;
+        }
+        if yields {
+            self.push(Operation::Yield { cpu });
+        }
+        match switches {
+            true => self.cpu(cpu).yielded = true,
+            false => self.push(Operation::Repick { cpu, certain: true }),
         }
     }
 
@@ -413,6 +431,11 @@ impl Reader {
             if !self.tasks.contains_key(&pid) {
                 // This record may be the switch that shows it.
                 let prio = prio_ahead(pid, Some(entry), ahead);
+    /// Whether a task was preempted between its yield and the `schedule()` of that, which comes now.
+    fn take_in_yield(&mut self, pid: Pid) -> bool {
+        self.tasks.get_mut(&pid).is_some_and(|task| std::mem::take(&mut task.in_yield))
+    }
+
                 self.add_task(pid, prio, Location::Queued(cpu), None, ahead);
             }
         }

@@ -16,6 +16,8 @@ pub struct Task {
     pub exiting: bool,
     /// It has entered `sched_yield` and not yielded yet; it may be preempted in between.
     pub yields: bool,
+    /// It was preempted between its yield and the `schedule()` of that.
+    pub in_yield: bool,
     /// PF_EXITING: what it wakes does not count on its sleep.
     pub dying: bool,
     /// The CPU that was selected for it, until it is queued there.
@@ -58,6 +60,7 @@ impl Task {
             taken: false,
             exiting: false,
             yields: false,
+            in_yield: false,
             dying: false,
             selected: None,
             affinity_set: false,
