@@ -65,8 +65,10 @@ impl Reader {
     }
 
     /// A task is enqueued without a wakeup: the change that the running task has announced for it is made here, if no
-    /// charge preceded it. A change that was not announced is a new affinity: a kernel thread sets its own without a
-    /// system call, as the rescuer of a workqueue does, and so do writes to cpusets for the tasks in them.
+    /// charge preceded it. A change that was not announced is a new affinity (`do_set_cpus_allowed`), whoever sets it: a
+    /// kernel thread its own, as the rescuer of a workqueue does, a write to a cpuset those of the tasks in it, or a
+    /// `sched_setaffinity` whose record is missing. Nice values and policies are announced by probes of their own, and a
+    /// new preferred node (`sched_setnuma`) enqueues a task again in the same way.
     pub(super) fn requeued(&mut self, entry: &Entry, on: CpuId, (pid, restored): (Pid, bool), ahead: &Window<'_>) {
         let announced =
             self.tasks.get(&entry.pid).and_then(|task| task.change).is_some_and(|change| change.pid() == pid);
@@ -76,6 +78,13 @@ impl Reader {
             let waits = self.place(pid) == Some(Place::Queued(on));
             let view = self.cpu(entry.cpu);
             if view.unexplained.take() == Some(pid) || waits && view.changed_task.take() != Some(pid) {
+                // The code that set it may move the task itself, as after an announced one.
+                if let Some(setter) = self.tasks.get_mut(&entry.pid) {
+                    setter.affinity_of = Some(pid);
+                }
+                if let Some(task) = self.tasks.get_mut(&pid) {
+                    task.affinity_set = true;
+                }
                 self.push(Operation::SetAffinity { pid });
             }
         }

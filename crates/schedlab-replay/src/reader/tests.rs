@@ -227,6 +227,21 @@ fn a_waiting_task_that_is_enqueued_as_it_was_has_a_new_affinity() {
     assert_eq!(count(&[REMOTE_WAKEUP, calls, charged, &requeued(10)]), 0);
 }
 
+/// Code that sets the affinity of a waiting task moves it itself, to the CPU on which it runs or to another one: that CPU
+/// has not dequeued its running task, whether or not a record names the call.
+#[test]
+fn a_task_that_gets_a_new_affinity_may_be_moved_by_the_code_that_sets_it() {
+    let sets = "
+        d-4 [001] d..2. 0.005200: sched_stat_runtime: comm=a pid=1 runtime=190000 [ns]
+        d-4 [001] d..2. 0.005210: at: (enqueue_task_fair+0x4/0xed0) p=3 fl=10 cpu=0 c=5200000
+        d-4 [001] d..2. 0.005300: sched_migrate_task: comm=c pid=3 prio=120 orig_cpu=0 dest_cpu=1
+        d-4 [001] d..2. 0.005400: sched_stat_runtime: comm=d pid=4 runtime=300000 [ns]
+        d-4 [001] d..2. 0.005410: sched_switch: prev_comm=d prev_pid=4 prev_prio=120 prev_state=S ==> next_comm=c next_pid=3 next_prio=120
+    ";
+    let wanted = ["charge 1", "wake 3", "charge 1", "affinity of 3", "charge 4", "block", "attach 3", "switch 4 to 3"];
+    check("7.2.13", &[REMOTE_WAKEUP, sets], &wanted);
+}
+
 /// `schedule()` has found no fair task, and has given up the lock, if it runs a real-time task that was throttled until
 /// then.
 #[test]
