@@ -109,6 +109,12 @@ impl Follow<'_> {
 
 /// Loads and caches.
 impl Follow<'_> {
+    /// `sync_entity_load_avg` of the running task, with which `sched_balance_find_dst_cpu` begins at an exec. The simulator's
+    /// selections leave it out.
+    pub fn sync_entity_load_avg(&mut self, task: TaskId) {
+        self.fair.sync_entity_load_avg(task);
+    }
+
     /// `update_blocked_averages`, where a trace shows it.
     pub fn update_blocked_averages(&mut self, cpu: CpuId, now: Nanos) {
         self.fair.update_blocked_averages(cpu, now);
