@@ -62,6 +62,8 @@ pub enum InputKind {
     Process,
     /// A call of `task_cache_work`.
     CacheWork,
+    /// A CPU that lost its scheduling domains, or got some again.
+    Domains,
     /// Load, runnable and utilisation of a CPU's queue, where a probe shows each change.
     CpuAverages,
     /// The limit of an idle CPU search and the hint about idle cores (`sched_domain_shared`).
@@ -107,7 +109,7 @@ pub enum InputGroup {
 use InputKind as K;
 
 /// Every kind with its words, in the order of reports.
-const KINDS: [(InputKind, InputGroup, &str); 41] = [
+const KINDS: [(InputKind, InputGroup, &str); 42] = [
     (K::RunTime, InputGroup::Operation, "run times"),
     (K::Clock, InputGroup::Operation, "runqueue clocks"),
     (K::Tick, InputGroup::Operation, "timer interrupts"),
@@ -135,6 +137,7 @@ const KINDS: [(InputKind, InputGroup, &str); 41] = [
     (K::CanMigrateTask, InputGroup::Operation, "tasks that a pass considered"),
     (K::Process, InputGroup::Operation, "processes of charged tasks, with the caches that they prefer"),
     (K::CacheWork, InputGroup::Operation, "examinations of the caches in which a process runs"),
+    (K::Domains, InputGroup::Operation, "CPUs that went offline or came back"),
     (K::CpuAverages, InputGroup::Operation, "CPUs' averages, as probes show each change"),
     (K::SearchLimit, InputGroup::Operation, "limits of the idle CPU search"),
     (K::TaskState, InputGroup::State, "tasks"),
@@ -218,6 +221,7 @@ fn kind_of(operation: &Operation) -> Option<InputKind> {
         Operation::Process { .. } => Some(K::Process),
         Operation::TaskCacheWork { .. } => Some(K::CacheWork),
         Operation::CpuAverages { .. } => Some(K::CpuAverages),
+        Operation::SetCpuActive { .. } => Some(K::Domains),
         Operation::SetAffinity { .. }
         | Operation::FinishDelayed { .. }
         | Operation::SetScheduler { .. }

@@ -25,8 +25,9 @@ pub enum Operation {
     UpdateBlockedAverages { cpu: CpuId, at: Option<Nanos> },
     /// The load average of one group's `cfs_rq` was updated.
     UpdateCfsRqLoad(CfsRqUpdate),
-    /// The load that a group's `cfs_rq` on a CPU has reported, and the group's sum, once the next operation is over.
-    UpdateTgLoad { cpu: CpuId, group: u64, load: TgLoad },
+    /// The load that a group's `cfs_rq` on a CPU has reported, and the group's sum, once the next operation is over. `task`: one of
+    /// the group.
+    UpdateTgLoad { cpu: CpuId, group: u64, task: Option<Pid>, load: TgLoad },
     /// A task is seen for the first time, or again after events were lost.
     AddTask(NewTask),
     /// `update_curr`.
@@ -61,6 +62,8 @@ pub enum Operation {
     Yield { cpu: CpuId },
     /// `do_set_cpus_allowed`.
     SetAffinity { pid: Pid },
+    /// A CPU is in no scheduling domain any more, because it goes offline, or in one again.
+    SetCpuActive { cpu: CpuId, active: bool },
     /// `wait_task_inactive`: a task whose dequeue is delayed leaves its queue.
     FinishDelayed { pid: Pid },
     /// `__sched_setscheduler` among the fair policies.
@@ -384,6 +387,17 @@ pub struct TgLoad {
     pub weight: Option<QueueWeight>,
     /// The same, if a probe of this operation shows it.
     pub own_weight: Option<QueueWeight>,
+    /// What the weight of this operation was computed from, if a probe shows that.
+    pub others: Option<OthersLoad>,
+}
+
+/// What a group's queues on other CPUs had reported when `calc_group_shares` read the sums.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OthersLoad {
+    /// `tg->load_avg` less `tg_load_avg_contrib`.
+    pub load: i64,
+    /// `tg->runnable_avg` less `tg_runnable_avg_contrib`.
+    pub runnable: i64,
 }
 
 /// The load average of a group's queue, and the weight that `calc_group_shares` made of it.

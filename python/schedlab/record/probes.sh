@@ -133,6 +133,9 @@ if [ "$groups" ]; then
 	# Up to 6.16 one tracepoint takes only one probe: with several CPUs it shows the CPUs' own queues (up=0) as well.
 	[ "$cpus" = 1 ] || { define "$pc $averages" && one=yes; }
 	[ "$one" ] || { define "$pc" && echo 'up != 0' >events/e/pc/filter; }
+	# The sums over all CPUs that a group's weight on one of them is computed from, as they are read, without a lock, and what that
+	# CPU has contributed to them. Called through a pointer (7.3), so that it is neither inlined nor given arguments of its own.
+	[ "$cpus" = 1 ] || define "p:e/cg calc_concur_shares cpu=cfs_rq->rq->cpu:s32 tg=cfs_rq->tg:x64 lc=cfs_rq->tg_load_avg_contrib:u64 ta=cfs_rq->tg->load_avg.counter:s64 rc=cfs_rq->tg_runnable_avg_contrib:u64 tr=cfs_rq->tg->runnable_avg.counter:s64"
 	# The balancer brings all queues of a CPU up to now, from 7.2 on by a call without a name of its own where a CPU
 	# becomes idle. What either calls first, under the queue's lock, exists from 6.12 on.
 	define "p:e/ba update_other_load_avgs cpu=rq->cpu:s32 c=rq->clock_task:u64" ||
@@ -170,6 +173,8 @@ define "p:e/ht hrtick"
 	asked="$task p=p->pid nc=p->nr_cpus_allowed:s32 am=+0(p->cpus_ptr):x64 el=p->se.avg.load_avg:u64 ut=p->se.avg.util_avg:u64 hl=p->se.cfs_rq->h_load:u64 ht=p->se.cfs_rq->last_h_load_update:u64"
 	balance sched_balance_rq sched_balance_find_src_group "$pass" "$asked" "$task" ||
 		balance load_balance find_busiest_group "$pass" "$asked" "$task"
+	# A CPU gets scheduling domains or loses them, as when CPUs go offline or come back.
+	define "p:e/ad cpu_attach_domain cpu=cpu:s32 sd=sd:x64"
 	# They are shown whenever they change.
 	queue="cpu=cfs_rq->rq->cpu:s32 la=cfs_rq->avg.load_avg:u64 $averages"
 	[ "$one" ] || { define "t:e/ql pelt_cfs_tp $queue up=cfs_rq->tg->parent:x64" && echo 'up == 0' >events/e/ql/filter; }

@@ -122,9 +122,10 @@ impl Restore<'_> {
         self.arena.groups[group.index()].load.load_avg = contribution.load_avg;
     }
 
-    /// Overwrites a group's load over all CPUs (`tg->load_avg`).
-    pub fn group_load_sum(&mut self, group: GroupId, load_avg: i64) {
-        self.arena.groups[group.index()].load.load_avg = load_avg;
+    /// Overwrites a group's load over all CPUs (`tg->load_avg`), and what of it is runnable (`tg->runnable_avg`, 7.3).
+    pub fn group_sums(&mut self, group: GroupId, load_avg: i64, runnable_avg: i64) {
+        let load = &mut self.arena.groups[group.index()].load;
+        (load.load_avg, load.runnable_avg) = (load_avg, runnable_avg);
     }
 
     /// Overwrites the zero point of a group's queue, in either direction; the sum of keys follows.

@@ -17,14 +17,8 @@ use crate::select::idle_map::IdleMap;
 impl<L: ClassList> Sched<L> {
     /// `set_cpu_active`, and the domains of the active CPUs.
     pub fn set_cpu_active(&mut self, cpu: CpuId, active: bool, now: Nanos) {
-        let mut cpus = *self.core.topology.all();
-        if active {
-            cpus.set(cpu);
-        } else {
-            cpus.clear(cpu);
-        }
         self.core.leave_nohz(cpu);
-        self.core.rebuild_sched_domains(&cpus, now);
+        self.core.set_cpu_active(cpu, active, now);
         self.every_class().domains_rebuilt();
         if active && self.core.rqs[cpu.index()].is_idle() {
             self.core.join_nohz(cpu);
@@ -45,6 +39,17 @@ impl<L: ClassList> Sched<L> {
 }
 
 impl Core {
+    /// The domains of the active CPUs, now that this one is active or not.
+    pub(super) fn set_cpu_active(&mut self, cpu: CpuId, active: bool, now: Nanos) {
+        let mut cpus = *self.topology.all();
+        if active {
+            cpus.set(cpu);
+        } else {
+            cpus.clear(cpu);
+        }
+        self.rebuild_sched_domains(&cpus, now);
+    }
+
     /// `partition_sched_domains` with these CPUs.
     fn rebuild_sched_domains(&mut self, active: &CpuMask, now: Nanos) {
         self.topology = Arc::new(self.possible.with_active(active));

@@ -125,6 +125,11 @@ impl Placement {
         Placed { cpu, rule, compared: waker.into_iter().chain(numbers).collect() }
     }
 
+    /// A CPU loses its scheduling domains, or gets them again.
+    pub fn set_cpu_active(&mut self, cpu: CpuId, active: bool, now: Nanos) {
+        self.core.set_cpu_active(cpu, active, now);
+    }
+
     /// A task's history, once it is known.
     #[must_use]
     pub fn history(&self, task: TaskId, pid: i32) -> Option<WakeHistory> {

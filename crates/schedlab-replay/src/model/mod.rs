@@ -190,7 +190,7 @@ impl Model {
             }
             Operation::UpdateCfsRqLoad(ref update) => self.update_cfs_rq_load(update),
             Operation::ForkedWith { pid, cpus } => self.forked_with(pid, cpus),
-            Operation::UpdateTgLoad { cpu, group, load } => self.update_tg_load(group, cpu, load),
+            Operation::UpdateTgLoad { cpu, group, task, load } => self.update_tg_load((group, task), cpu, load),
             Operation::AddTask(ref new) => self.add_task(new),
             Operation::UpdateCurr(ref charge) => self.update_curr(charge),
             Operation::Tick { cpu, flag, timer } => self.tick(cpu, flag, timer),
@@ -237,6 +237,7 @@ impl Model {
                 }
             }
             Operation::SelectTaskRq(_)
+            | Operation::SetCpuActive { .. }
             | Operation::SchedBalanceRq(_)
             | Operation::CpusAllowed { .. }
             | Operation::GroupMarks { .. }

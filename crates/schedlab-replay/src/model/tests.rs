@@ -10,8 +10,8 @@ use super::Model;
 use crate::decision::{DecisionKind, Outcome, Unjudged};
 use crate::groups::InitialGroups;
 use crate::operation::{
-    Caller, Cause, Charge, First, Flag, Group, Input, Location, NewTask, Operation, PrevState, QueueWeight, Switch,
-    TgLoad, Wakeup, Weight,
+    Caller, Cause, Charge, First, Flag, Group, Input, Location, NewTask, Operation, OthersLoad, PrevState, QueueWeight,
+    Switch, TgLoad, Wakeup, Weight,
 };
 use crate::tally::Tally;
 use crate::topology::Machine;
@@ -223,13 +223,24 @@ fn a_weight_shows_which_sum_of_the_group_was_read() {
         model.read_address(id, Address { at: address, is_root: false });
         let own = model.fair().group_rq(group, CPU).pelt.tg_load_avg_contrib as i64;
         for others in others {
-            model.sched.follow().restore().group_load_sum(group, others + own);
-            model.update_tg_load(address, CPU, TgLoad::default());
+            model.sched.follow().restore().group_sums(group, others + own, 0);
+            model.update_tg_load((address, None), CPU, TgLoad::default());
         }
         let probe = QueueWeight { load: 0, weight: shown, waiting: Some(0), next: None };
-        model.update_tg_load(address, CPU, TgLoad { own_weight: Some(probe), ..TgLoad::default() });
+        model.update_tg_load((address, None), CPU, TgLoad { own_weight: Some(probe), ..TgLoad::default() });
         assert_eq!(model.fair().group(group).load.load_avg - own, read, "weight {shown}");
         model.apply(&Input { time: 1, cpu: CPU, operation: Operation::UpdateRqClock { cpu: CPU, clock: 0 } });
         assert_eq!(model.fair().group(group).load.load_avg - own, 2000, "weight {shown}");
+        // A probe shows the sums themselves, perhaps before any shows the group's address.
+        let others = Some(OthersLoad { load: 1500, runnable: 700 });
+        for (time, address, task) in [(2, address, None), (3, 0x78, Some(RUNS))] {
+            model.groups.retain(|_, _| task.is_none());
+            model.update_tg_load((address, task), CPU, TgLoad { others, ..TgLoad::default() });
+            let load = &model.fair().group(group).load;
+            assert_eq!((load.load_avg - own, load.runnable_avg), (1500, 700), "{task:?}");
+            model.apply(&Input { time, cpu: CPU, operation: Operation::UpdateRqClock { cpu: CPU, clock: 0 } });
+            let load = &model.fair().group(group).load;
+            assert_eq!((load.load_avg - own, load.runnable_avg), (2000, 0), "{task:?}");
+        }
     }
 }

@@ -11,7 +11,7 @@ use schedlab_policy::fair::{Contribution, GroupId};
 
 use super::Model;
 use crate::inputs::InputKind;
-use crate::operation::{Operation, QueueWeight, TgLoad};
+use crate::operation::{Operation, OthersLoad, QueueWeight, TgLoad};
 
 /// How many of the latest sums are tried (chosen, not derived: with more, a sum fits a weight by chance more often).
 const LATEST: usize = 4;
@@ -21,8 +21,8 @@ const LATEST: usize = 4;
 pub(super) struct TgSums {
     /// The latest sums of what the group's queues on other CPUs have reported, by group and CPU, the newest last.
     others: BTreeMap<(GroupId, CpuId), Vec<i64>>,
-    /// The sum that the operations of the present record read instead of the current one.
-    read: Option<Read>,
+    /// The sums that the operations of the present record read instead of the current ones, one for each group.
+    read: Vec<Read>,
 }
 
 /// See [`TgSums::read`].
@@ -31,8 +31,8 @@ struct Read {
     /// Of which record: its CPU and time.
     by: (CpuId, Nanos),
     group: GroupId,
-    /// The current sum less the one that is read.
-    behind: i64,
+    /// The current sum less the one that is read: of loads, and of what is runnable.
+    behind: (i64, i64),
 }
 
 impl TgSums {
@@ -55,12 +55,19 @@ impl TgSums {
 impl Model {
     /// The load that a queue has reported, and the group's sum, as probes show them: inputs if the group existed before the
     /// recording.
-    pub(super) fn update_tg_load(&mut self, address: u64, cpu: CpuId, next: TgLoad) {
-        let Some(group) = self.groups.get(&self.group_at(address)).copied() else { return };
+    pub(super) fn update_tg_load(&mut self, (address, task): (u64, Option<Pid>), cpu: CpuId, next: TgLoad) {
+        let known = self.groups.get(&self.group_at(address)).copied();
+        let Some(group) = known.or_else(|| self.new_group_of(task?)) else { return };
         match self.coverage.is_preexisting() {
             true => self.take_tg_load(group, cpu, next),
             false => self.find_sum_read(group, cpu, next),
         }
+    }
+
+    /// The group of a task, if no probe has shown its address yet.
+    fn new_group_of(&self, task: Pid) -> Option<GroupId> {
+        let group = self.fair().group_of(self.task(task)?);
+        Some(group).filter(|group| *group != GroupId::ROOT && !self.groups.values().any(|known| known == group))
     }
 
     fn take_tg_load(&mut self, group: GroupId, cpu: CpuId, next: TgLoad) {
@@ -84,51 +91,68 @@ impl Model {
         self.sched.follow().restore().contribution(group, cpu, contribution);
     }
 
-    /// Which sum this operation reads: the current one, or one of the latest if that one gives the weight that the operation's own
-    /// probe shows.
+    /// Which sums this operation reads: those that a probe shows; else the current one, or one of the latest if that one
+    /// gives the weight that the operation's own probe shows.
     fn find_sum_read(&mut self, group: GroupId, cpu: CpuId, next: TgLoad) {
-        self.read_current_sum();
+        self.read_current_sum(group);
         let current = self.others(group, cpu);
+        if let Some(shown) = next.others {
+            if shown != current {
+                self.read_sum(group, current, shown);
+            }
+            return;
+        }
         for cpu in (0..self.cpus.len() as u32).map(CpuId) {
             let others = self.others(group, cpu);
-            self.sums.note(group, cpu, others);
+            self.sums.note(group, cpu, others.load);
         }
         let Some((shown, waiting)) = next.own_weight.and_then(|shown| Some((shown, shown.waiting?))) else { return };
         let load = self.queued_weight(group, cpu, shown.next, waiting).max(shown.load as i64);
-        if self.is_weight_of(group, shown, load, current) {
+        if self.is_weight_of(group, shown, load, current.load) {
             return;
         }
         let read = self.sums.latest(group, cpu).find(|others| self.is_weight_of(group, shown, load, *others));
-        let Some(others) = read else { return };
-        let behind = current.wrapping_sub(others);
-        self.shift_sum(group, behind.wrapping_neg());
-        self.sums.read = Some(Read { by: (self.at, self.now), group, behind });
+        if let Some(load) = read {
+            self.read_sum(group, current, OthersLoad { load, ..current });
+        }
+    }
+
+    /// The operations of this record read these sums.
+    fn read_sum(&mut self, group: GroupId, current: OthersLoad, read: OthersLoad) {
+        let behind = (current.load.wrapping_sub(read.load), current.runnable.wrapping_sub(read.runnable));
+        self.shift_sum(group, (behind.0.wrapping_neg(), behind.1.wrapping_neg()));
+        self.sums.read.push(Read { by: (self.at, self.now), group, behind });
         self.tally.inputs.take(InputKind::TgSum);
     }
 
     /// The operations of a record are over: what comes next reads the current sum.
     pub(super) fn end_sum_read(&mut self, operation: &Operation) {
-        let probes = matches!(operation, Operation::Probe { .. });
-        if self.sums.read.is_some_and(|read| probes || read.by != (self.at, self.now)) {
-            self.read_current_sum();
-        }
+        let (by, probes) = ((self.at, self.now), matches!(operation, Operation::Probe { .. }));
+        let over = |read: &Read| probes || read.by != by;
+        let ended: Vec<GroupId> = self.sums.read.iter().filter(|read| over(read)).map(|read| read.group).collect();
+        ended.into_iter().for_each(|group| self.read_current_sum(group));
     }
 
-    fn read_current_sum(&mut self) {
-        if let Some(Read { group, behind, .. }) = self.sums.read.take() {
+    fn read_current_sum(&mut self, group: GroupId) {
+        while let Some(nth) = self.sums.read.iter().position(|read| read.group == group) {
+            let Read { behind, .. } = self.sums.read.swap_remove(nth);
             self.shift_sum(group, behind);
         }
     }
 
-    fn shift_sum(&mut self, group: GroupId, by: i64) {
-        let sum = self.fair().group(group).load.load_avg.wrapping_add(by);
-        self.sched.follow().restore().group_load_sum(group, sum);
+    fn shift_sum(&mut self, group: GroupId, (load, runnable): (i64, i64)) {
+        let sums = &self.fair().group(group).load;
+        let (load, runnable) = (sums.load_avg.wrapping_add(load), sums.runnable_avg.wrapping_add(runnable));
+        self.sched.follow().restore().group_sums(group, load, runnable);
     }
 
     /// What the group's queues on other CPUs have reported.
-    fn others(&self, group: GroupId, cpu: CpuId) -> i64 {
-        let contrib = self.fair().group_rq(group, cpu).pelt.tg_load_avg_contrib;
-        self.fair().group(group).load.load_avg.wrapping_sub(contrib as i64)
+    fn others(&self, group: GroupId, cpu: CpuId) -> OthersLoad {
+        let (own, sums) = (&self.fair().group_rq(group, cpu).pelt, &self.fair().group(group).load);
+        OthersLoad {
+            load: sums.load_avg.wrapping_sub(own.tg_load_avg_contrib as i64),
+            runnable: sums.runnable_avg.wrapping_sub(own.tg_runnable_avg_contrib as i64),
+        }
     }
 
     /// The weight of a queue's entities at a probe: those that wait, and the one that runs.
@@ -141,7 +165,9 @@ impl Model {
 
     /// Whether `calc_group_shares` gives this weight to a queue with this load if the group's other queues have reported `others`.
     fn is_weight_of(&self, group: GroupId, shown: QueueWeight, load: i64, others: i64) -> bool {
-        let shares = self.fair().group(group).shares as i64;
+        let (task_group, config) = (self.fair().group(group), &self.fair().config);
+        let (cpus, signals) = (config.nr_cpus as u64, &config.rules.pelt);
+        let shares = task_group.load.shares_to_divide(task_group.shares, cpus, signals) as i64;
         let total = others.wrapping_add(load);
         total > 0 && (shares.wrapping_mul(load) / total).min(shares) == shown.weight as i64
     }

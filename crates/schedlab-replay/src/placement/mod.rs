@@ -109,6 +109,7 @@ impl Placements {
                     self.kernel.set_marks(cpu, above + 1, *marks);
                 }
             }
+            Operation::SetCpuActive { cpu, active } => self.kernel.set_cpu_active(cpu, active, input.time),
             Operation::CpuAverages { cpu, capacity, .. } => self.kernel.set_capacity(cpu, capacity),
             Operation::CpusAllowed { pid, ref allowed } => {
                 if let Some(task) = model.task(pid) {
@@ -148,10 +149,10 @@ impl Placements {
         };
         self.take_state(select, task, model);
         model.take_cpu_averages();
-        let base = self.base(select, allowed, task, model);
         if select.kind == WakeKind::Exec && all.count() > 1 {
             model.sched.follow().sync_entity_load_avg(task);
         }
+        let base = self.base(select, allowed, task, model);
         let answers = self.answers(select, &base, model);
         let placed = self.kernel.select_task_rq_fair(&mut model.sched, &base, &model.pids);
         let rule = placed.rule;

@@ -233,6 +233,7 @@ impl Reader {
             }
             self.note_outcome(to, &flag);
             let first = self.first_position(pid, to, ahead);
+            self.read_sums_of(by, entry, (pid, to), ahead);
             self.push(Operation::Attach { pid, cpu: to, first, flag });
         }
     }

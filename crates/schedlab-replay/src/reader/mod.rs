@@ -39,8 +39,8 @@ use self::first::{initial_tasks, prio_ahead, probes_follow_charges};
 use self::flag::FlagBefore;
 use self::task::{Place, Task};
 use self::wake::Wakee;
-use crate::operation::{CfsRqUpdate, Location, Operation, Start};
-use crate::trace::{Address, CfsRqLoad, Entry, What, Window};
+use crate::operation::{CfsRqUpdate, Location, Operation, OthersLoad, Start};
+use crate::trace::{Address, CfsRqLoad, Entry, LookAhead, What, Window};
 
 /// What the recorded kernel is like, as the header says.
 #[derive(Clone, Copy, Debug)]
@@ -145,6 +145,8 @@ struct Cpu {
     just_charged: bool,
     /// The clock stands still: a fork found nothing to charge.
     clock_stands: bool,
+    /// It is in no scheduling domain.
+    inactive: bool,
     /// The running task entered `setsid`.
     setsid: bool,
     /// The running task has yielded: its switch says nothing about the flag.
@@ -157,6 +159,8 @@ struct Cpu {
     wakes: Option<Pid>,
     /// When it became idle or busy last.
     idle_changed: Nanos,
+    /// The sums of groups that code on this CPU has read since its last event other than a charge, for which queues.
+    sums_read: Vec<(CpuId, u64, OthersLoad)>,
     /// Code on this CPU charged the current task of another one for a wakeup: that CPU, and its flag before the check.
     checking: Option<(CpuId, bool)>,
 }
@@ -221,14 +225,14 @@ impl Reader {
         if matches!(entry.what, What::Change(_) | What::ChangeTarget(_) | What::Yield | What::Setsid) {
             self.start(entry, ahead);
         }
-        match entry.what {
-            What::Probe(probe) => {
-                if let Some(address) = probe.address {
-                    self.shown_in.insert(probe.pid, address);
         if entry.in_task() && matches!(entry.what, What::Change(_) | What::ChangeTarget(_) | What::Yield | What::Setsid)
         {
             self.end_yield(entry, false);
         }
+        match entry.what {
+            What::Probe(probe) => {
+                if let Some(address) = probe.address {
+                    self.shown_in.insert(probe.pid, address);
                 }
                 let charged = *self.probes_follow_charges.get_or_insert_with(|| probes_follow_charges(ahead));
                 self.push(Operation::Probe { probe, charged });
@@ -282,6 +286,8 @@ impl Reader {
                 let followed = ahead.shows_updates();
                 self.push(Operation::CpuAverages { cpu, averages, capacity, until, followed });
             }
+            What::SumsRead { cpu, group, others } => self.cpu(entry.cpu).sums_read.push((cpu, group, others)),
+            What::AttachDomain { cpu, attached } => self.attach_domain(cpu, attached, ahead),
             What::Lost => self.lost(),
             What::Clock { .. }
             | What::CfsRqLoad { .. }
@@ -294,12 +300,26 @@ impl Reader {
         }
     }
 
+    /// `partition_sched_domains` takes the domains of all CPUs, and gives those that are active new ones.
+    fn attach_domain(&mut self, cpu: CpuId, attached: bool, ahead: &Window<'_>) {
+        let later = ahead.look(LookAhead::Domains).filter_map(|next| match next.what {
+            What::AttachDomain { cpu, attached } => Some((cpu, attached)),
+            _ => None,
+        });
+        let mut rebuilt = later.skip_while(|(_, attached)| !attached).take_while(|(_, attached)| *attached);
+        let active = attached || rebuilt.any(|(of, _)| of == cpu);
+        if self.cpu(cpu).inactive == active {
+            self.cpu(cpu).inactive = !active;
+            self.push(Operation::SetCpuActive { cpu, active });
+        }
+    }
+
     fn update_cfs_rq_load(&mut self, entry: &Entry, cpu: CpuId, at: Nanos, state: &CfsRqLoad, ahead: &Window<'_>) {
         if self.cpu(entry.cpu).moving.iter().any(|moving| moving.to == cpu) {
             self.cpu(entry.cpu).attach_clock = Some(state.clock);
         }
         self.push(Operation::UpdateRqClock { cpu, clock: state.clock });
-        self.read_tg_load(entry, state.group.at, cpu, ahead);
+        self.read_tg_load(entry, (state.group.at, None), cpu, ahead);
         let update = CfsRqUpdate { cpu, at, state: *state, in_task: entry.in_task() };
         self.push(Operation::UpdateCfsRqLoad(update));
     }
@@ -360,6 +380,10 @@ impl Reader {
             | Kind::LockWait { .. } => {}
         }
         self.cpu(entry.cpu).just_charged = matches!(kind, Kind::Runtime { .. });
+        // A charge may follow what an enqueue has read, and precede its wakeup.
+        if !matches!(kind, Kind::Runtime { .. }) {
+            self.cpu(entry.cpu).sums_read.clear();
+        }
     }
 
     /// A record in task context ends what the task was in the middle of.
@@ -407,6 +431,11 @@ impl Reader {
         self.tasks.get_mut(&pid).is_some_and(|task| std::mem::take(&mut task.yields))
     }
 
+    /// Whether a task was preempted between its yield and the `schedule()` of that, which comes now.
+    fn take_in_yield(&mut self, pid: Pid) -> bool {
+        self.tasks.get_mut(&pid).is_some_and(|task| std::mem::take(&mut task.in_yield))
+    }
+
     /// The first record on a CPU shows which task runs there.
     fn start(&mut self, entry: &Entry, ahead: &Window<'_>) {
         if self.cpu(entry.cpu).current.is_some() {
@@ -431,11 +460,6 @@ impl Reader {
             if !self.tasks.contains_key(&pid) {
                 // This record may be the switch that shows it.
                 let prio = prio_ahead(pid, Some(entry), ahead);
-    /// Whether a task was preempted between its yield and the `schedule()` of that, which comes now.
-    fn take_in_yield(&mut self, pid: Pid) -> bool {
-        self.tasks.get_mut(&pid).is_some_and(|task| std::mem::take(&mut task.in_yield))
-    }
-
                 self.add_task(pid, prio, Location::Queued(cpu), None, ahead);
             }
         }

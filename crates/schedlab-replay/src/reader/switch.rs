@@ -32,8 +32,8 @@ impl Reader {
         self.put(next, Place::Running(cpu));
         let view = self.cpu(cpu);
         let idle_changed = if (prev == 0) == (next == 0) { view.idle_changed } else { entry.time };
-        let (primed, ticked, balances) = (view.primed, view.ticked, view.balances);
-        *view = Cpu { current: Some(next), primed, ticked, balances, idle_changed, ..Cpu::default() };
+        let Cpu { primed, ticked, balances, inactive, .. } = *view;
+        *view = Cpu { current: Some(next), primed, ticked, balances, inactive, idle_changed, ..Cpu::default() };
         if prev_state == TaskState::Dead {
             self.tasks.remove(&prev);
             self.push(Operation::Release { pid: prev });

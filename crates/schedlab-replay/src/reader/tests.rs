@@ -242,6 +242,31 @@ fn a_task_that_gets_a_new_affinity_may_be_moved_by_the_code_that_sets_it() {
     check("7.2.13", &[REMOTE_WAKEUP, sets], &wanted);
 }
 
+/// A probe shows the sums from which the weight of a group on a CPU is computed, after the charge of that operation or
+/// before its other records.
+#[test]
+fn the_sums_that_an_operation_reads_are_those_behind_its_charge_or_before_its_record() {
+    let woken = |time: &str| {
+        format!("d-4 [001] d.s4. {time}: wk: (x+0x4/0x10) p=3 v=5 d=9 l=0 on=1 sd=0 s=9 z=5 a=0 w=1 n=1 hw=1048576 c=5000000 tg=0xaa gw=1048576 la=5 lc=4 ta=9 ra=1 rc=1 tr=3\n")
+    };
+    let tick = TICK_LATER.replace("a-1", "c-3").replace("comm=a pid=1", "comm=c pid=3");
+    let wakes = "
+        d-4 [001] d.s3. 0.015000: sched_waking: comm=e pid=5 prio=120 target_cpu=000
+        d-4 [001] d.s5. 0.015001: cg: (calc_concur_shares+0x4/0x60) cpu=0 tg=0xaa lc=4 ta=2000 rc=1 tr=3
+        d-4 [001] d.s4. 0.015002: sched_stat_runtime: comm=c pid=3 runtime=995000 [ns]
+        d-4 [001] d.s4. 0.015003: sched_wakeup: comm=e pid=5 prio=120 target_cpu=000
+    ";
+    let read = "c-3 [000] d.h2. 0.014001: cg: (calc_concur_shares+0x4/0x60) cpu=0 tg=0xaa lc=4 ta=1000 rc=1 tr=3\n";
+    let records = [REMOTE_WAKEUP, &woken("0.005003"), TO_C, &tick, read, wakes];
+    let others = |operation: &Operation| match operation {
+        Operation::UpdateTgLoad { load, .. } => load.others.map(|others| (others.load, others.runnable)),
+        _ => None,
+    };
+    let found: Vec<_> = super::tests::read("7.3.4", &records).iter().filter_map(others).collect();
+    assert_eq!(found.first(), Some(&(996, 2)), "{found:?}");
+    assert_eq!(found.last(), Some(&(1996, 2)), "{found:?}");
+}
+
 /// `schedule()` has found no fair task, and has given up the lock, if it runs a real-time task that was throttled until
 /// then.
 #[test]

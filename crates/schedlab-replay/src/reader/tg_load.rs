@@ -9,7 +9,7 @@ use schedlab_trace::Kind;
 
 use super::first::group_ahead;
 use super::Reader;
-use crate::operation::{Operation, QueueWeight, TgLoad};
+use crate::operation::{Operation, OthersLoad, QueueWeight, TgLoad};
 use crate::trace::{Address, Entry, LookAhead, Point, What, Window};
 
 impl Reader {
@@ -33,19 +33,60 @@ impl Reader {
                 for cpu in cpus {
                     if !read.contains(&(address, cpu)) {
                         read.push((address, cpu));
-                        self.read_tg_load(entry, address, cpu, ahead);
+                        self.read_tg_load(entry, (address, Some(pid)), cpu, ahead);
                     }
                 }
             }
         }
     }
 
-    /// One group on one CPU.
-    pub(super) fn read_tg_load(&mut self, entry: &Entry, group: u64, cpu: CpuId, ahead: &Window<'_>) {
-        let load = tg_load_ahead(entry, group, cpu, ahead);
+    /// One group on one CPU; a task of it.
+    pub(super) fn read_tg_load(
+        &mut self,
+        entry: &Entry,
+        (group, task): (u64, Option<Pid>),
+        cpu: CpuId,
+        ahead: &Window<'_>,
+    ) {
+        let others = self.others_read(entry, group, cpu, ahead);
+        let load = TgLoad { others, ..tg_load_ahead(entry, group, cpu, ahead) };
         if load != TgLoad::default() {
-            self.push(Operation::UpdateTgLoad { cpu, group, load });
+            self.push(Operation::UpdateTgLoad { cpu, group, task, load });
         }
+    }
+
+    /// The sums that code on CPU `by` has read to enqueue a task on another queue, before this record or behind its charge.
+    pub(super) fn read_sums_of(&mut self, by: CpuId, entry: &Entry, (pid, to): (Pid, CpuId), ahead: &Window<'_>) {
+        for group in self.addresses(pid, ahead) {
+            let others = match by == entry.cpu {
+                true => self.others_read(entry, group, to, ahead),
+                false => self.others_read_before(by, group, to),
+            };
+            if others.is_some() {
+                let load = TgLoad { others, ..TgLoad::default() };
+                self.push(Operation::UpdateTgLoad { cpu: to, group, task: Some(pid), load });
+            }
+        }
+    }
+
+    /// The sums that code on CPU `by` has read last for a group's queue on a CPU.
+    fn others_read_before(&self, by: CpuId, group: u64, cpu: CpuId) -> Option<OthersLoad> {
+        let mut read = self.cpus.get(by.index())?.sums_read.iter().rev();
+        read.find(|(of, at, _)| (*of, *at) == (cpu, group)).map(|(.., others)| *others)
+    }
+
+    /// The sums from which the operation of a record computes the weight of a group's queue. Code charges before it reads
+    /// them, and all else that it does is recorded after.
+    fn others_read(&self, entry: &Entry, group: u64, cpu: CpuId, ahead: &Window<'_>) -> Option<OthersLoad> {
+        if !matches!(entry.kind(), Some(Kind::Runtime { .. })) {
+            return self.others_read_before(entry.cpu, group, cpu);
+        }
+        let own = ahead.look(LookAhead::TgLoad).filter(|next| next.cpu == entry.cpu);
+        let mut inside = own.take_while(|next| next.kind().is_none());
+        inside.find_map(|next| match next.what {
+            What::SumsRead { cpu: of, group: at, others } if (of, at) == (cpu, group) => Some(others),
+            _ => None,
+        })
     }
 
     /// The group that a task was last shown in, and the one that it is shown in next.

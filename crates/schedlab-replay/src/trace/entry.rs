@@ -10,7 +10,7 @@ use super::change::{target, SchedChange};
 use super::pass::{averages, PassRecord};
 use super::probe::{CfsRqLoad, Point, Probe};
 use super::select::{SelectFlags, SelectProbe};
-use crate::operation::Start;
+use crate::operation::{OthersLoad, Start};
 
 /// A record.
 #[derive(Clone, Copy, Debug)]
@@ -97,6 +97,17 @@ pub enum What {
         at: Nanos,
         state: Option<CfsRqLoad>,
     },
+    /// `calc_group_shares` computes the weight of a group on a CPU from these sums.
+    SumsRead {
+        cpu: CpuId,
+        group: u64,
+        others: OthersLoad,
+    },
+    /// `cpu_attach_domain`: a CPU gets its lowest scheduling domain, or has none any more.
+    AttachDomain {
+        cpu: CpuId,
+        attached: bool,
+    },
     /// Any other record: only its flags count.
     Other,
     /// The recorder lost events before this record.
@@ -174,6 +185,8 @@ impl Entry {
                 | What::Selected { .. }
                 | What::Pass(_)
                 | What::CpuAverages { .. }
+                | What::SumsRead { .. }
+                | What::AttachDomain { .. }
         )
     }
 
@@ -270,6 +283,10 @@ fn other(name: &str, fields: Fields<'_>, caller: Pid, selects: SelectFlags) -> O
             let (cpu, at) = (CpuId(fields.number("cpu")?), bounds::time(fields, "lu")?);
             Some(What::CfsRqLoad { cpu, at, state: CfsRqLoad::of(fields) })
         }
+        "cg" => sums_read(fields),
+        "ad" => {
+            Some(What::AttachDomain { cpu: CpuId(fields.number("cpu")?), attached: fields.number::<u64>("sd")? != 0 })
+        }
         "wg" => Probe::of(Point::Waking, "", fields).map(What::Probe),
         "wk" | "wn" => Probe::of(Point::Woken, "", fields).map(What::Probe),
         "rt" => Probe::of(Point::Runtime, "", fields).map(What::Probe),
@@ -287,6 +304,12 @@ fn start(fields: Fields<'_>) -> Option<Start> {
         latency_nice: fields.number("latency")?,
         group: fields.number("group")?,
     })
+}
+
+fn sums_read(fields: Fields<'_>) -> Option<What> {
+    let sum = |name| bounds::load(fields, name).map(|load| load as i64);
+    let others = OthersLoad { load: sum("ta")? - sum("lc")?, runnable: sum("tr")? - sum("rc")? };
+    Some(What::SumsRead { cpu: CpuId(fields.number("cpu")?), group: fields.number("tg")?, others })
 }
 
 fn clock(fields: Fields<'_>) -> Option<What> {

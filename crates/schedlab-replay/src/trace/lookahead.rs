@@ -47,11 +47,13 @@ pub enum LookAhead {
     Capacity,
     /// CPUs that became idle or busy while a CPU was selected.
     IdleChanges,
+    /// Whether a CPU that loses its scheduling domains gets new ones.
+    Domains,
 }
 
 impl LookAhead {
     /// All kinds, in the order of reports.
-    pub const ALL: [LookAhead; 19] = [
+    pub const ALL: [LookAhead; 20] = [
         LookAhead::Outcome,
         LookAhead::Repick,
         LookAhead::Caller,
@@ -71,6 +73,7 @@ impl LookAhead {
         LookAhead::Pass,
         LookAhead::Capacity,
         LookAhead::IdleChanges,
+        LookAhead::Domains,
     ];
 
     /// In words.
@@ -94,6 +97,7 @@ impl LookAhead {
             LookAhead::Pass => "what a balancing pass found and moved",
             LookAhead::Capacity => "capacity that a balancing pass computed",
             LookAhead::IdleChanges => "CPUs that became idle or busy during a selection",
+            LookAhead::Domains => "whether a CPU gets scheduling domains again",
             LookAhead::ProbeOrder => "whether probes read before or after a charge",
         }
     }

@@ -23,7 +23,9 @@ impl Entry {
             | What::Selected { cpu }
             | What::CpuAverages { cpu, .. }
             | What::UpdateBlockedAverages { cpu, .. }
-            | What::CfsRqLoad { cpu, .. } => Some(*cpu),
+            | What::CfsRqLoad { cpu, .. }
+            | What::SumsRead { cpu, .. }
+            | What::AttachDomain { cpu, .. } => Some(*cpu),
             What::Select(probe) => {
                 let recent = probe.state.map(|state| state.history.recent_used_cpu);
                 recent.into_iter().chain([probe.prev]).max()
