@@ -71,13 +71,13 @@ RARE = {
 """Kinds of load that are rare in the corpus; recorded with two and four CPUs each."""
 MIXED = {
     # The first command names the programs that the guest needs: in quotes they are not found.
-    "niced-pipes-autogroup": ": nice stress-ng; for s in 1 2; do setsid sh -c 'for n in 0 4 11; do nice -n $n stress-ng --pipe 1 -t 2 & "
-    "nice -n $n stress-ng --nanosleep 1 -t 2 & done; wait' & done; wait",
+    "niced-pipes-autogroup": ": nice stress-ng; for s in 1 2; do setsid sh -c 'for n in 0 4 11; do "
+    "nice -n $n stress-ng --pipe 1 -t 2 & nice -n $n stress-ng --nanosleep 1 -t 2 & done; wait' & done; wait",
     "pool": "./pool {twice} 2 31",
     "policies": f"chrt -b 0 timeout 2 {HOG} & chrt -i 0 timeout 2 {HOG} & chrt -b 0 stress-ng --nanosleep 1 -t 2 & "
     "chrt -i 0 stress-ng --pipe 1 -t 2 & hackbench -g 1 -f 4 -l 200; wait",
 }
-"""Mixtures that neither the corpus nor the other loads have; all of them on 7.3.4, one half on an older kernel."""
+"""Mixtures that neither the corpus nor the other loads have, half of them on 7.3.4."""
 RARE_CPUS = (2, 4)
 AUTOGROUP = "autogroup"
 LARGE = Trace("6.12.118", 16, "hackbench")
