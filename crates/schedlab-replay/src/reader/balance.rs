@@ -11,7 +11,7 @@ use super::switch::prev_state_of;
 use super::task::Place;
 use super::{Cpu, Moving, Reader};
 use crate::operation::{Cause, First, Location, Operation, PrevState};
-use crate::trace::{Entry, LookAhead, Window};
+use crate::trace::{Entry, LookAhead, What, Window};
 
 /// Of a record's time, at best.
 const RESOLUTION: Nanos = USEC;
@@ -151,7 +151,7 @@ impl Reader {
     }
 
     /// A task that runs or is woken has been attached, though the code that moves it has emitted nothing more. An idle
-    /// CPU has looked for a task to run by then.
+    /// CPU has looked for a task to run by then, unless a probe of the task that is woken finds one on its queue.
     pub(super) fn attach_named_task(&mut self, entry: &Entry, kind: Kind, ahead: &Window<'_>) {
         let (Kind::Switch { next: pid, .. } | Kind::Waking { pid, .. }) = kind else { return };
         let has_task = |view: &Cpu| view.moving.iter().any(|moving| moving.pid == pid);
@@ -160,7 +160,7 @@ impl Reader {
             self.attach(CpuId(by as u32), entry, moving, ahead);
         }
         if let (Kind::Waking { .. }, Some(Place::Off(cpu))) = (kind, self.place(pid)) {
-            if cpu != entry.cpu && std::mem::take(&mut self.cpu(cpu).received) {
+            if cpu != entry.cpu && !finds_queued(entry, pid, ahead) && std::mem::take(&mut self.cpu(cpu).received) {
                 self.push(Operation::NewidleBalance { cpu });
             }
         }
@@ -255,4 +255,11 @@ impl Reader {
         let decides = checks || self.charge_sets_flag(to, entry);
         Some((self.flag_shown(to, entry), if decides { Cause::Later } else { Cause::Own }))
     }
+}
+
+/// Whether the probe of a `sched_waking` shows that tasks are on the queue on which the task was last.
+fn finds_queued(entry: &Entry, pid: Pid, ahead: &Window<'_>) -> bool {
+    let mut own = ahead.look(LookAhead::TaskCode).filter(|next| next.cpu == entry.cpu);
+    let probe = own.next().map(|next| next.what);
+    matches!(probe, Some(What::Probe(probe)) if probe.pid == pid && probe.sums.is_some_and(|sums| sums.count > 0))
 }

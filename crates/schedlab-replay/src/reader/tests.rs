@@ -287,6 +287,25 @@ fn a_queue_is_empty_where_a_task_is_unthrottled_during_schedule() {
     }
 }
 
+/// A task is moved to an idle CPU, and another one is woken there at once: what the probe finds on the queue is still
+/// there. If it finds nothing, the CPU has entered `schedule()`, and the task was delayed.
+#[test]
+fn an_idle_cpu_has_not_looked_for_a_task_that_a_probe_still_finds_there() {
+    let idles = "a-1 [000] d..2. 0.004000: sched_switch: prev_comm=a prev_pid=1 prev_prio=120 prev_state=S ==> next_comm=swapper/0 next_pid=0 next_prio=120\n";
+    let moves = "
+        d-4 [001] d..3. 0.004500: sched_migrate_task: comm=b pid=2 prio=120 orig_cpu=1 dest_cpu=0
+        d-4 [001] d..3. 0.004501: at: (enqueue_task_fair+0x4/0xed0) p=2 fl=262144 cpu=0 c=4500000
+        d-4 [001] d..4. 0.004502: sched_waking: comm=a pid=1 prio=120 target_cpu=000
+    ";
+    let finds =
+        |n| format!("d-4 [001] d..5. 0.004503: wg: (x+0x4/0x10) p=1 v=5 d=9 l=0 on=0 sd=0 s=9 z=5 a=0 w={n} n={n}\n");
+    for (queued, looked) in [(1, false), (0, true)] {
+        let found = read("7.2.13", &[idles, moves, &finds(queued)]);
+        let looks = |operation: &Operation| matches!(operation, Operation::NewidleBalance { .. });
+        assert_eq!(found.iter().any(looks), looked, "{queued}: {found:?}");
+    }
+}
+
 /// `schedule()` picked the running task again, and a task that another CPU attached has set need-resched since:
 /// whatever reads the scheduler's state next shows that flag.
 #[test]
