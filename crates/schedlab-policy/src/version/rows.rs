@@ -1,4 +1,6 @@
 //! The modelled kernels, oldest first: a release, and its deviations from the tables.
+//!
+//! A name without a row of its own, such as 6.12, is a series and means its newest row (`Version::find`).
 
 use super::choices::{Algorithm, SliceSource, WakeupRule, YieldRule};
 use super::fair::Rules;
@@ -29,7 +31,7 @@ pub(super) static VERSIONS: &[Version] = &[
             pelt: Signals { util_est: Signals::at(Release::new("5.13")).util_est, ..Signals::at(Release::new("5.14")) },
             ..Rules::at(Release::new("5.13"))
         },
-        ..row("5.13", "5.13", "CFS of 5.13: ALT_PERIOD, BASE_SLICE, knobs in debugfs")
+        ..row("5.13", "5.13.0", "CFS of 5.13: ALT_PERIOD, BASE_SLICE, knobs in debugfs")
     },
     row("5.15", "5.15.148", "CFS of 5.15.148 with its backports of SIS_UTIL"),
     debian("6.1", "6.1.192", "CFS of Debian 6.1.192 with its backports"),
@@ -72,13 +74,13 @@ pub(super) static VERSIONS: &[Version] = &[
         patched: true,
         ..row("eevdf-rfc", "6.3.8", "EEVDF series of March 2023 on 6.3, with latency-nice")
     },
-    row("6.6", "6.6", "EEVDF of 6.6.0: RUN_TO_PARITY, tree by vruntime"),
+    row("6.6", "6.6.0", "EEVDF of 6.6.0: RUN_TO_PARITY, tree by vruntime"),
     row("6.6.9", "6.6.9", "EEVDF of 6.6.9: 6.6, and reweighting keeps lag"),
     Version {
         preempt_models: preempt_model::WITH_AUTO,
-        ..row("6.8", "6.8", "EEVDF of 6.8: tree by deadline, reweighting keeps lag")
+        ..row("6.8", "6.8.0", "EEVDF of 6.8: tree by deadline, reweighting keeps lag")
     },
-    row("6.12.0", "6.12", "EEVDF of 6.12.0: delayed dequeue, PREEMPT_SHORT"),
+    row("6.12.0", "6.12.0", "EEVDF of 6.12.0: delayed dequeue, PREEMPT_SHORT"),
     debian("6.12.43", "6.12.43", "EEVDF of Debian 6.12.43: 6.12.0, PICK_BUDDY, shorter slices"),
     debian("6.12.107", "6.12.107", "EEVDF of Debian 6.12.107: zero_vruntime, PICK_BUDDY"),
     debian("6.16", "6.16.12", "EEVDF of Debian 6.16.12: PICK_BUDDY, lazy preemption"),
