@@ -121,7 +121,7 @@ SEED_NUMBERS = (101, 102)
 
 
 def missing(kernels: tuple[str, ...]) -> list[Trace]:
-    """What `corpus.py` makes unless told otherwise, if it is not there."""
+    """What `corpus.py` makes by default, if it is not there."""
     return [Trace(k, cpus, load) for k in kernels for cpus in (1, 2, 4) for load in (*WORKLOADS, *SESSIONS)]
 
 

@@ -134,7 +134,7 @@ if [ "$groups" ]; then
 	[ "$cpus" = 1 ] || { define "$pc $averages" && one=yes; }
 	[ "$one" ] || { define "$pc" && echo 'up != 0' >events/e/pc/filter; }
 	# The sums over all CPUs that a group's weight on one of them is computed from, as they are read, without a lock, and what that
-	# CPU has contributed to them. Called through a pointer (7.3), so that it is neither inlined nor given arguments of its own.
+	# CPU has contributed to them. Called through a static call (`calc_group_shares`, 7.3), so it is not inlined.
 	[ "$cpus" = 1 ] || define "p:e/cg calc_concur_shares cpu=cfs_rq->rq->cpu:s32 tg=cfs_rq->tg:x64 lc=cfs_rq->tg_load_avg_contrib:u64 ta=cfs_rq->tg->load_avg.counter:s64 rc=cfs_rq->tg_runnable_avg_contrib:u64 tr=cfs_rq->tg->runnable_avg.counter:s64"
 	# The balancer brings all queues of a CPU up to now, from 7.2 on by a call without a name of its own where a CPU
 	# becomes idle. What either calls first, under the queue's lock, exists from 6.12 on.

@@ -19,8 +19,8 @@ use super::state::Kernel;
 use crate::machine::Machine;
 use crate::run::{Run, Source};
 
-/// `cpu_base->expires_next` of a vCPU, in ns. `Nanos::MAX`: no timer is pending, or the CPU is none of a guest that exits, so
-/// that to program its device costs nothing beside the call.
+/// `cpu_base->expires_next` of a vCPU, in ns. `Nanos::MAX`: no timer is pending, or the CPU is not one of a guest with
+/// exits: programming its device then costs nothing more than the call.
 #[inline]
 pub fn expires_next<S: Sink>(run: &Run<S>, machine: &Machine, kernel: &Kernel, cpu: CpuId) -> Nanos {
     if machine.exits.is_none() {
