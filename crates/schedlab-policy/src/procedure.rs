@@ -43,7 +43,7 @@ pub use wakeup::Wakeup;
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
-use crate::Selection;
+use crate::{Moves, Selection};
 
 /// What a procedure runs in: the scheduler, the clocks, and whatever carries out its effects.
 pub trait Driver {
@@ -78,6 +78,10 @@ pub trait Driver {
 
     /// Carries out an effect.
     fn effect(&mut self, effect: Effect);
+
+    /// A balancing pass is over and may have moved tasks: carries out their tracepoints, the reschedules that it requests
+    /// and its cost.
+    fn balanced(&mut self, moves: &Moves);
 
     /// `select_task_rq` has chosen a CPU; the cost of its search is the waker's. Returns the CPU that the task goes to.
     fn selected(&mut self, task: TaskId, selection: &Selection) -> CpuId;

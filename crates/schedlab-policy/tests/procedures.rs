@@ -10,7 +10,7 @@ use schedlab_policy::procedure::{
     Timer, Wakeup,
 };
 use schedlab_policy::rt::RtPolicy;
-use schedlab_policy::{KernelConfig, Sched, Selection, TaskAttr, Version};
+use schedlab_policy::{KernelConfig, Moves, Sched, Selection, TaskAttr, Version};
 
 struct Lab {
     sched: Sched,
@@ -125,10 +125,14 @@ impl Driver for Words<'_> {
     }
 
     fn effect(&mut self, effect: Effect) {
-        self.words.push(word(&effect));
+        self.words.push(word(effect));
         if let (Effect::Preempt { .. }, Some(call)) = (effect, &self.at_preempt) {
             call(self.lab);
         }
+    }
+
+    fn balanced(&mut self, moves: &Moves) {
+        self.words.push(format!("balance moves {}", moves.moved.len()));
     }
 
     fn selected(&mut self, _: TaskId, selection: &Selection) -> CpuId {
@@ -137,21 +141,20 @@ impl Driver for Words<'_> {
     }
 }
 
-fn word(effect: &Effect) -> String {
-    let pid = |task: &Option<TaskId>| task.map_or("idle".into(), |task| task.0.to_string());
+fn word(effect: Effect) -> String {
+    let pid = |task: Option<TaskId>| task.map_or("idle".into(), |task| task.0.to_string());
     match effect {
         Effect::Waking { task, cpu } => format!("waking {} on {}", task.0, cpu.0),
         Effect::WaitOnCpu { cpu, .. } => format!("wait for {}", cpu.0),
         Effect::Migrate { task, from, to } => format!("migrate {} {}->{}", task.0, from.0, to.0),
-        Effect::WakelistQueued { cpu, first, .. } => format!("wakelist {}{}", cpu.0, if *first { " IPI" } else { "" }),
+        Effect::WakelistQueued { cpu, first, .. } => format!("wakelist {}{}", cpu.0, if first { " IPI" } else { "" }),
         Effect::Wakeup { task, cpu, new } => {
-            format!("wakeup{} {} on {}", if *new { "_new" } else { "" }, task.0, cpu.0)
+            format!("wakeup{} {} on {}", if new { "_new" } else { "" }, task.0, cpu.0)
         }
         Effect::Preempt { cpu, resched } => format!("preempt {} {resched:?}", cpu.0),
         Effect::Resched { cpu, resched } => format!("resched {} {resched:?}", cpu.0),
-        Effect::Program(Timer::Hrtick { update, .. }) => format!("hrtick{}", if *update { " update" } else { "" }),
+        Effect::Program(Timer::Hrtick { update, .. }) => format!("hrtick{}", if update { " update" } else { "" }),
         Effect::Program(Timer::Classes(_)) => "timer".into(),
-        Effect::Balanced(moves) => format!("balance moves {}", moves.moved.len()),
         Effect::Switch { prev, next } => format!("switch {}->{}", pid(prev), pid(next)),
         Effect::Repicked { next } => format!("repick {}", pid(next)),
     }

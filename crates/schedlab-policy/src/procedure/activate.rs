@@ -56,7 +56,7 @@ fn wakeup_preempt(driver: &mut impl Driver, task: TaskId, cpu: CpuId, kind: Wake
 fn task_woken(driver: &mut impl Driver, task: TaskId, cpu: CpuId) {
     let (now, need_resched) = (driver.clock_task(cpu), driver.need_resched(cpu));
     let moves = driver.sched().task_woken(task, need_resched, now);
-    driver.effect(Effect::Balanced(moves));
+    driver.balanced(&moves);
     let timer = driver.sched().next_timer();
     driver.effect(Effect::Program(Timer::Classes(timer)));
 }

@@ -4,10 +4,10 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 
 use super::Wakeup;
 use crate::hrtick::Hrtick;
-use crate::{Moves, Resched};
+use crate::Resched;
 
 /// What a procedure passes to its driver.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Effect {
     /// The tracepoint `sched_waking`; `cpu` is the task's last CPU. It is TASK_WAKING now.
     Waking {
@@ -68,8 +68,6 @@ pub enum Effect {
     },
     /// A timer is to be programmed.
     Program(Timer),
-    /// A balancing pass is over and may have moved tasks: their tracepoints, the reschedules that it requests, its cost.
-    Balanced(Moves),
     /// `context_switch`; `None` is the idle task. From here on the CPU does not run `prev`: wakeups that wait for that are
     /// to be resumed.
     Switch {

@@ -5,7 +5,7 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 use super::{Driver, Effect};
 use crate::class::ClassList;
 use crate::sched::Classes;
-use crate::{Sched, Selection};
+use crate::{Moves, Sched, Selection};
 
 /// Records the effects of procedures. No CPU has need-resched set, and every task goes where the scheduler puts it.
 #[derive(Debug)]
@@ -14,13 +14,15 @@ pub struct Recorder<'a, L = Classes> {
     now: Nanos,
     /// The effects so far.
     pub effects: Vec<Effect>,
+    /// What each balancing pass has moved so far.
+    pub moves: Vec<Moves>,
 }
 
 impl<'a, L> Recorder<'a, L> {
     /// Of this scheduler at this time.
     #[must_use]
     pub fn new(sched: &'a mut Sched<L>, now: Nanos) -> Self {
-        Recorder { sched, now, effects: Vec::new() }
+        Recorder { sched, now, effects: Vec::new(), moves: Vec::new() }
     }
 }
 
@@ -45,6 +47,10 @@ impl<L: ClassList> Driver for Recorder<'_, L> {
 
     fn effect(&mut self, effect: Effect) {
         self.effects.push(effect);
+    }
+
+    fn balanced(&mut self, moves: &Moves) {
+        self.moves.push(moves.clone());
     }
 
     fn selected(&mut self, _: TaskId, selection: &Selection) -> CpuId {

@@ -24,7 +24,7 @@ pub fn __schedule(driver: &mut impl Driver, cpu: CpuId, schedule: Schedule) {
     if driver.sched().is_mixed() {
         let now = driver.clock_task(cpu);
         let moves = driver.sched().balance(cpu, now);
-        driver.effect(Effect::Balanced(moves));
+        driver.balanced(&moves);
     }
     let mut next = driver.sched().pick_next_task(cpu, clock);
     if next.is_none() && driver.sched().wakelist(cpu).is_empty() {
@@ -60,7 +60,7 @@ fn cpu_stopper(driver: &mut impl Driver, cpu: CpuId, migrate: Option<(TaskId, Cp
     }
     let (clock, now) = (driver.clock(cpu), driver.clock_task(cpu));
     let moves = driver.sched().active_load_balance_cpu_stop(cpu, clock);
-    driver.effect(Effect::Balanced(moves));
+    driver.balanced(&moves);
     now
 }
 
@@ -77,7 +77,7 @@ pub fn schedule_after_newidle(driver: &mut impl Driver, cpu: CpuId) {
 fn newidle_balance(driver: &mut impl Driver, cpu: CpuId) {
     let now = driver.clock(cpu);
     let moves = driver.sched().sched_balance_newidle(cpu, now);
-    driver.effect(Effect::Balanced(moves));
+    driver.balanced(&moves);
 }
 
 /// A pick of what newidle balancing has pulled, or of anything queued meanwhile.
@@ -116,7 +116,7 @@ fn finish_task_switch(driver: &mut impl Driver, cpu: CpuId) {
     if driver.sched().is_mixed() {
         let now = driver.clock_task(cpu);
         let moves = driver.sched().balance_callback(cpu, now);
-        driver.effect(Effect::Balanced(moves));
+        driver.balanced(&moves);
         let timer = driver.sched().next_timer();
         driver.effect(Effect::Program(Timer::Classes(timer)));
     }

@@ -8,7 +8,7 @@
 
 use schedlab_model::{CpuId, Nanos, Pid, TaskId};
 use schedlab_policy::procedure::{Driver, Effect, Scheduler, Wakeup};
-use schedlab_policy::{Resched, Scans, Selection, WakeKind};
+use schedlab_policy::{Moves, Resched, Scans, Selection, WakeKind};
 
 use super::preempt::Check;
 use super::Model;
@@ -123,6 +123,9 @@ impl Driver for Replay<'_> {
             _ => {}
         }
     }
+
+    // Tasks are moved where the trace says so.
+    fn balanced(&mut self, _: &Moves) {}
 
     fn selected(&mut self, _: TaskId, selection: &Selection) -> CpuId {
         selection.cpu

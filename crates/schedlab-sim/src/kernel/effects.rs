@@ -2,7 +2,7 @@
 
 use schedlab_model::{rarely, CpuId, Nanos, TaskId};
 use schedlab_policy::procedure::{Driver, Effect, Timer, Wakeup};
-use schedlab_policy::{Counts, Resched, Scans, Sched, Selection};
+use schedlab_policy::{Counts, Moves, Resched, Scans, Sched, Selection};
 use schedlab_trace::{Kind, ScanTimes, Sink};
 
 use super::balance::apply_moves;
@@ -52,7 +52,12 @@ impl<S: Sink> Driver for Executor<'_, '_, S> {
     // Inlined where the effect is a constant, so that what is left is the one arm.
     #[inline(always)]
     fn effect(&mut self, effect: Effect) {
-        carry_out(self.run, self.machine, self.kernel, self.cpu, &effect);
+        carry_out(self.run, self.machine, self.kernel, self.cpu, effect);
+    }
+
+    #[inline(always)]
+    fn balanced(&mut self, moves: &Moves) {
+        apply_moves(self.run, self.machine, self.kernel, self.cpu, moves);
     }
 
     #[inline(always)]
@@ -95,11 +100,8 @@ fn count_placement(machine: &Machine, kernel: &mut Kernel, cpu: CpuId) {
 
 /// Carries out an effect of a procedure that CPU `this` executes.
 #[inline(always)]
-fn carry_out<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, this: CpuId, effect: &Effect) {
-    if let Effect::Balanced(moves) = effect {
-        return apply_moves(run, machine, kernel, this, moves);
-    }
-    match *effect {
+fn carry_out<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, this: CpuId, effect: Effect) {
+    match effect {
         Effect::Waking { task, cpu } => waking(run, machine, kernel, this, task, cpu),
         Effect::WaitOnCpu { wakeup, cpu } => kernel.cpus[cpu.index()].waiting_wakeups.push(wakeup),
         Effect::Migrate { task, from, to } => {
@@ -125,7 +127,6 @@ fn carry_out<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kern
         Effect::Preempt { cpu, resched } => preempt(run, machine, kernel, this, cpu, resched),
         Effect::Resched { cpu, resched } => resched_curr(run, machine, kernel, cpu, resched, this),
         Effect::Program(timer) => program(run, machine, kernel, timer),
-        Effect::Balanced(_) => {}
         Effect::Switch { prev, next } => context_switch(run, machine, kernel, this, prev, next),
         Effect::Repicked { next } => repicked(run, machine, kernel, this, next),
     }
