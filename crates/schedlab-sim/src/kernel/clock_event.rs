@@ -15,6 +15,7 @@
 use schedlab_model::{CpuId, Nanos};
 use schedlab_trace::Sink;
 
+use super::hrtimer::__hrtimer_run_queues;
 use super::state::Kernel;
 use crate::machine::Machine;
 use crate::run::{Run, Source};
@@ -31,10 +32,33 @@ pub fn expires_next<S: Sink>(run: &Run<S>, machine: &Machine, kernel: &Kernel, c
     scheduler.chain(task).min().unwrap_or(Nanos::MAX)
 }
 
-/// Programs the device of a CPU whose timers have changed, if the first of them no longer expires at `before`.
+/// Programs the device of a CPU whose timers have changed, if the first of them no longer expires at `before`. The handler
+/// of its interrupt does so at its end instead.
 #[inline]
 pub fn hrtimer_reprogram<S: Sink>(run: &Run<S>, machine: &mut Machine, kernel: &Kernel, cpu: CpuId, before: Nanos) {
-    if machine.exits.is_some() && expires_next(run, machine, kernel, cpu) != before {
+    if machine.exits.is_some() && !kernel.cpus[cpu.index()].in_hrtirq && changed(run, machine, kernel, cpu, before) {
         machine.exit_to_program(cpu);
     }
+}
+
+/// Whether the first timer of the CPU no longer expires at `before`.
+#[inline]
+pub fn changed<S: Sink>(run: &Run<S>, machine: &Machine, kernel: &Kernel, cpu: CpuId, before: Nanos) -> bool {
+    expires_next(run, machine, kernel, cpu) != before
+}
+
+/// `hrtimer_interrupt`: runs the timers that are due and programs the device at the end. Returns whether timers of the wheel
+/// were among them.
+pub fn hrtimer_interrupt<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) -> bool {
+    kernel.cpus[cpu.index()].in_hrtirq = true;
+    let wheel = __hrtimer_run_queues(run, machine, kernel, cpu);
+    end_hrtimer_interrupt(machine, kernel, cpu);
+    wheel
+}
+
+/// The end of [`hrtimer_interrupt`] where the tick is among the timers that are due.
+#[inline]
+pub fn end_hrtimer_interrupt(machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
+    kernel.cpus[cpu.index()].in_hrtirq = false;
+    machine.exit_to_program(cpu);
 }

@@ -67,8 +67,9 @@ fn hrtimer_start_range_ns<S: Sink>(
     hrtimer_reprogram(run, machine, kernel, cpu, before);
 }
 
-/// `hrtimer_cancel` of the task's timer on CPU `cpu`, which programs its device if that was the first. Simplified: in the kernel the
-/// task does so when it runs again, and if that is on another CPU, the interrupt comes all the same (`remove_hrtimer`).
+/// `hrtimer_cancel` of the task's timer on CPU `cpu`, and programs that CPU's device if the timer was the first to expire.
+/// Simplified: in the kernel the task does so when it runs again, and if that is on another CPU, the interrupt comes all the
+/// same (`remove_hrtimer`).
 pub fn cancel_timer<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId, task: TaskId) {
     let waits = |cpu: &CpuId| kernel.cpus[cpu.index()].hrtimers.iter().any(|timer| timer.0.task == task);
     // Timers of a CPU that goes offline move to another one.
@@ -107,8 +108,9 @@ pub fn run_deferrable_timers<S: Sink>(run: &mut Run<S>, machine: &mut Machine, k
     }
 }
 
-/// Moves timers (`migrate_hrtimer_list`), also deferrable ones (`timers_dead_cpu`): what a CPU that goes offline leaves to `to`.
-/// Those of its own kernel threads, which are parked, are returned.
+/// Moves timers (`migrate_hrtimer_list`), also deferrable ones (`timers_dead_cpu`): what a CPU that goes offline leaves to
+/// `to`, which programs its device anew (`retrigger_next_event`). Those of its own kernel threads, which are parked, are
+/// returned.
 pub fn migrate_timers<S: Sink>(
     run: &mut Run<S>,
     machine: &mut Machine,
@@ -122,11 +124,12 @@ pub fn migrate_timers<S: Sink>(
         precise.into_iter().map(|timer| (timer.0, false)).chain(deferrable.into_iter().map(|timer| (timer.0, true)));
     let (parked, moved): (Vec<_>, Vec<_>) = all.partition(|(timer, _)| kernel.sched.is_per_cpu_kthread(timer.task));
     add_timers(run, machine, kernel, to, moved);
+    machine.exit_to_program(to);
     update_next_event(run, machine, kernel, from);
     parked
 }
 
-/// Adds timers to a CPU, which programs its device anew (`retrigger_next_event`).
+/// Adds timers to a CPU.
 pub fn add_timers<S: Sink>(
     run: &mut Run<S>,
     machine: &mut Machine,
@@ -140,7 +143,6 @@ pub fn add_timers<S: Sink>(
         queue.push(Reverse(timer));
     }
     update_next_event(run, machine, kernel, cpu);
-    machine.exit_to_program(cpu);
 }
 
 /// The CPU's next interrupt is that of its first timer (`hrtimer_update_next_event`); how late its handler starts is drawn anew.

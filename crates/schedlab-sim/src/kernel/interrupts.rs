@@ -4,6 +4,7 @@ use schedlab_model::{rarely, CpuId};
 use schedlab_trace::Sink;
 
 use super::balance::apply_moves;
+use super::clock_event::hrtimer_interrupt;
 use super::entry::irqentry_exit;
 use super::hrtimer::{__hrtimer_run_queues, run_deferrable_timers};
 use super::idle::{enter_idle_state, wake_idle_cpu};
@@ -25,8 +26,7 @@ pub fn on_hrtimer<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut
         Activity::Busy => {
             machine.cpus[cpu.index()].progress(run.now);
             machine.charge_irq(cpu);
-            __hrtimer_run_queues(run, machine, kernel, cpu);
-            machine.exit_to_program(cpu);
+            hrtimer_interrupt(run, machine, kernel, cpu);
             irqentry_exit(run, machine, kernel, cpu);
         }
     }
@@ -88,10 +88,14 @@ pub fn on_idle_exit<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &m
         machine.charge_irq(cpu);
         // Up to 6.8 an idle CPU without a tick programs it for the timers of the wheel (`tick_nohz_stop_tick`), and that tick expires
         // those that are deferrable, too (`run_timer_softirq`). Migration of such timers (6.9) is left out.
-        let wheel = __hrtimer_run_queues(run, machine, kernel, cpu);
-        if !idle_tick {
-            machine.exit_to_program(cpu);
-        }
+        let wheel = match idle_tick {
+            // The tick is due, too: `finish_idle_tick` ends the interrupt.
+            true => {
+                kernel.cpus[cpu.index()].in_hrtirq = true;
+                __hrtimer_run_queues(run, machine, kernel, cpu)
+            }
+            false => hrtimer_interrupt(run, machine, kernel, cpu),
+        };
         if wheel {
             run_deferrable_timers(run, machine, kernel, cpu);
         }

@@ -96,6 +96,8 @@ pub struct PerCpu {
     /// The first of these times after that at which the tick was last programmed.
     pub next_tick: Nanos,
     pub hrtimers: BinaryHeap<Reverse<HrTimer>>,
+    /// The CPU handles an interrupt of its clock event device (`cpu_base->in_hrtirq`).
+    pub in_hrtirq: bool,
     /// Deferrable timers, by expiry (`timer_bases[BASE_DEF]`).
     pub deferrable: BinaryHeap<Reverse<HrTimer>>,
     /// Wakeups of tasks that are still leaving this CPU; the wakers' CPUs wait meanwhile.
@@ -161,6 +163,7 @@ impl PerCpu {
             tick_phase,
             next_tick: tick_phase,
             hrtimers: BinaryHeap::new(),
+            in_hrtirq: false,
             deferrable: BinaryHeap::new(),
             waiting_wakeups: Vec::new(),
             push_away: None,

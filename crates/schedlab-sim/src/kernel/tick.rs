@@ -4,6 +4,7 @@ use schedlab_model::{rarely, CpuId};
 use schedlab_trace::Sink;
 
 use super::balance::apply_moves;
+use super::clock_event::{end_hrtimer_interrupt, hrtimer_interrupt};
 use super::contention::charge_group_loads;
 use super::cpufreq::cpufreq_update_util;
 use super::entry::irqentry_exit;
@@ -20,8 +21,7 @@ use crate::run::Run;
 /// one.
 pub fn finish_idle_tick<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
     machine.charge_tick(cpu);
-    __hrtimer_run_queues(run, machine, kernel, cpu);
-    machine.exit_to_program(cpu);
+    hrtimer_interrupt(run, machine, kernel, cpu);
     run_deferrable_timers(run, machine, kernel, cpu);
     if kernel.sched.balance_due(cpu, kernel.clock(cpu, run.now)) {
         let moves = kernel.sched.sched_balance_domains(cpu, true, kernel.clock(cpu, run.now));
@@ -37,6 +37,7 @@ pub fn on_tick<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Ke
     }
     machine.cpus[cpu.index()].progress(run.now);
     machine.charge_tick(cpu);
+    kernel.cpus[cpu.index()].in_hrtirq = true;
     __hrtimer_run_queues(run, machine, kernel, cpu);
     kernel.trace_run_times(run, cpu);
     let c = &mut kernel.cpus[cpu.index()];
@@ -55,7 +56,7 @@ pub fn on_tick<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Ke
         use_memory_at_tick(run, machine, kernel, cpu);
     }
     __resched_curr(run, machine, kernel, cpu, resched, ReschedOpt::Tick, cpu);
-    machine.exit_to_program(cpu);
+    end_hrtimer_interrupt(machine, kernel, cpu);
     run_deferrable_timers(run, machine, kernel, cpu);
     if kernel.sched.balance_due(cpu, kernel.clock(cpu, run.now)) {
         let moves = kernel.sched.sched_balance_domains(cpu, false, kernel.clock(cpu, run.now));

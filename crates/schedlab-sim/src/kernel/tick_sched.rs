@@ -3,7 +3,7 @@
 use schedlab_model::CpuId;
 use schedlab_trace::Sink;
 
-use super::clock_event::{expires_next, hrtimer_reprogram};
+use super::clock_event::{changed, expires_next, hrtimer_reprogram};
 use super::state::Kernel;
 use crate::machine::Machine;
 use crate::run::{Run, Source};
@@ -19,7 +19,9 @@ pub fn tick_nohz_restart<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kerne
 pub fn tick_nohz_stop_tick<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &Kernel, cpu: CpuId) {
     let before = expires_next(run, machine, kernel, cpu);
     run.cancel(kernel.id, Source::Tick, cpu);
-    hrtimer_reprogram(run, machine, kernel, cpu, before);
+    if changed(run, machine, kernel, cpu, before) {
+        machine.exit_to_program_before_idle(cpu);
+    }
 }
 
 /// Starts the next tick after a tick, which may have come late (`hrtimer_forward`).

@@ -4,9 +4,7 @@ use schedlab_model::{CpuId, Nanos};
 use schedlab_spec::PlatformCosts;
 
 use super::cost::{CostTable, CostTables, Dice};
-use super::cpu::Activity;
 use super::exits::Exit;
-use super::segment::WORK_SHIFT;
 use super::state::Machine;
 
 impl Machine {
@@ -42,19 +40,29 @@ impl Machine {
         }
     }
 
+    /// The same by the CPU itself, which is on the way into an idle state.
+    #[inline(always)]
+    pub fn exit_to_program_before_idle(&mut self, cpu: CpuId) {
+        if self.exits.is_some() {
+            let cost = self.exit_cost(cpu, Exit::Timer, |platform| platform.timer_program_exits);
+            self.cpus[cpu.index()].charge_own(cost.unwrap_or(0));
+        }
+    }
+
+    #[inline(always)]
+    fn exit_if(&mut self, cpu: CpuId, exit: Exit, exits: fn(&PlatformCosts) -> bool) {
+        if let Some(cost) = self.exit_cost(cpu, exit, exits) {
+            self.cpus[cpu.index()].pending += cost;
+        }
+    }
+
+    /// Counts an exit, in ns; `None`: the platform does without.
     #[cold]
     #[inline(never)]
-    fn exit_if(&mut self, cpu: CpuId, exit: Exit, exits: fn(&PlatformCosts) -> bool) {
-        if let Some(found) = self.exits.as_mut().filter(|found| exits(&found.platform)) {
-            found.count(exit);
-            let c = &mut self.cpus[cpu.index()];
-            let cost = self.costs.vm_exit.draw_any(&mut c.dice);
-            match c.activity {
-                // It has chosen an idle state and stops its tick before it enters that.
-                Activity::Idle => c.idle_from += c.core_wall(cost << WORK_SHIFT).unwrap_or(0),
-                _ => c.pending += cost,
-            }
-        }
+    fn exit_cost(&mut self, cpu: CpuId, exit: Exit, exits: fn(&PlatformCosts) -> bool) -> Option<Nanos> {
+        let found = self.exits.as_mut().filter(|found| exits(&found.platform))?;
+        found.count(exit);
+        Some(self.costs.vm_exit.draw_any(&mut self.cpus[cpu.index()].dice))
     }
 
     /// A search has asked the host so often; each is a hypercall, and `vm_exit` is the time of an empty one.

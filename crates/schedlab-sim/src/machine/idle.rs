@@ -2,9 +2,19 @@
 
 use schedlab_model::{CpuId, Nanos};
 
-use super::cpu::Activity;
+use super::cpu::{Activity, Cpu};
 use super::segment::WORK_SHIFT;
 use super::state::Machine;
+
+impl Cpu {
+    /// Overhead of what the CPU itself does, in ns: on the way into an idle state before that, else before what it executes.
+    pub(super) fn charge_own(&mut self, cost: Nanos) {
+        match self.activity {
+            Activity::Idle => self.idle_from += self.core_wall(cost << WORK_SHIFT).unwrap_or(0),
+            _ => self.pending += cost,
+        }
+    }
+}
 
 impl Machine {
     /// The CPU becomes idle: pending overhead first, then the deepest idle state whose target residency does not exceed the time expected until
@@ -22,10 +32,7 @@ impl Machine {
     pub fn charge_idle_hints(&mut self, cpu: CpuId, vcpus: u64) {
         let c = &mut self.cpus[cpu.index()];
         let cost = self.costs.idle_hint.draw_any(&mut c.dice) * vcpus;
-        match c.activity {
-            Activity::Idle => c.idle_from += c.core_wall(cost << WORK_SHIFT).unwrap_or(0),
-            _ => c.pending += cost,
-        }
+        c.charge_own(cost);
     }
 
     /// Whether an idle CPU watches its need-resched flag, so that a waker needs no interrupt.
