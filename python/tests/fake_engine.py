@@ -235,7 +235,7 @@ def explain(scenario: Scenario, a: str, b: str, seed: int, *, cancel: Cancel | N
         "action": "pick",
         "time_ns": 1_500_000,
         "compared": [["deadline", 3_000_000]],
-        "resched": None,
+        "need_resched": None,
         **dict.fromkeys(("pid", "other_cpu", "group")),
     }
     side = {"kernel": "6.12.0", "hz": 250, "preempt": "none", "event": None, "event_ns": None, "queue": None}

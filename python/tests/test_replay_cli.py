@@ -72,7 +72,7 @@ def test_the_document(cli: Cli) -> None:
     code, out, _ = cli("replay", "hogs.ftrace", "--kernel", "6.12.0", "--json", "-")
     assert code == 0
     d = json.loads(out)
-    assert (d["schema"], d["file"]) == ("schedlab.replay/2", "hogs.ftrace")
+    assert (d["schema"], d["file"]) == ("schedlab.replay/3", "hogs.ftrace")
     (report,) = d["reports"]
     assert (report["row"], report["recorded_row"]) == ("6.12.0", "6.1")
     assert {"decisions", "agreed", "share", "low", "high"} <= report["picks"].keys()

@@ -107,7 +107,7 @@ fn a_decision_is_reported_only_if_it_differs_and_costs_only_if_none_does() {
         let Some(difference) = difference(workload, a, b) else { continue };
         let decisions = difference.sides.each_ref().map(|side| side.decision.as_ref());
         if let [Some(a), Some(b)] = decisions {
-            let what = |view: &DecisionView| (view.action, view.pid, view.group, view.other_cpu, view.resched);
+            let what = |view: &DecisionView| (view.action, view.pid, view.group, view.other_cpu, view.need_resched);
             assert_ne!(what(a), what(b), "{difference:#?}");
             assert_eq!(difference.same_rule, (a.rule, a.feature) == (b.rule, b.feature), "{difference:#?}");
         }

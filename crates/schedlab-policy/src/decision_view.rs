@@ -104,7 +104,7 @@ pub struct DecisionView {
     /// In which call: `tick`, `wakeup`, `hrtick`, `other`.
     pub during: &'static str,
     /// The request to reschedule that it made: `full`, `lazy` or none.
-    pub resched: Option<&'static str>,
+    pub need_resched: Option<&'static str>,
     /// The kernel's function.
     pub function: &'static str,
     /// The rule.
@@ -160,7 +160,7 @@ impl DecisionView {
                 During::Hrtick => "hrtick",
                 During::Other => "other",
             },
-            resched: match decision.resched {
+            need_resched: match decision.resched {
                 Resched::No => None,
                 Resched::Lazy => Some("lazy"),
                 Resched::Full => Some("full"),

@@ -62,7 +62,7 @@ pub struct Why {
     /// The number of these decisions.
     pub kept_total: u64,
     /// Always empty: the records show need-resched, and none shows the next tick.
-    pub resched: Option<&'static str>,
+    pub need_resched: Option<&'static str>,
     /// See `resched`.
     pub next_tick_ns: Option<Nanos>,
     /// The queue.

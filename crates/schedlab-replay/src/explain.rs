@@ -93,7 +93,7 @@ impl Asking {
             picked: turn.picked,
             kept: turn.kept,
             kept_total: turn.kept_total,
-            resched: None,
+            need_resched: None,
             next_tick_ns: None,
             queue,
             ended_ns: None,

@@ -33,7 +33,7 @@ pub(crate) fn read<'a>(value: &Value<'a>, nr_cpus: usize) -> Result<Vec<(CpuChan
         let cpus = cpu_list(&place)?;
         let wrong = cpus.without(&machine);
         if !wrong.is_empty() {
-            let message = format!("the machine has CPUs 0 to {}, not {}", nr_cpus - 1, wrong.to_list());
+            let message = format!("\"{}\": the machine has CPUs 0 to {}", wrong.to_list(), nr_cpus - 1);
             return Err(place.error(message));
         }
         let wrong = if comes { cpus.and(&online) } else { cpus.without(&online) };

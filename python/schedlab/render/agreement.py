@@ -11,7 +11,7 @@ from schedlab.render.grid import WIDTH, columns
 from schedlab.render.queue import task
 from schedlab.render.resched import resched
 
-REPLAY_SCHEMA = "schedlab.replay/2"
+REPLAY_SCHEMA = "schedlab.replay/3"
 
 Report = Mapping[str, Any]
 

@@ -134,7 +134,7 @@ def _before(variants: tuple[str, str], divergence: Mapping[str, Any]) -> list[st
     both = zip(variants, divergence["first_different"], strict=True)
     shown = [line for name, one in both for line in _rule(one, f"    {name}: {_answer(one, divergence)}: ")]
     return [
-        f"{words}after {divergence['equal_decisions']:,} equal decisions, the first that differs changed no event "
+        f"{words}{divergence['equal_decisions']:,} earlier decisions are the same; the first that differs changed no event "
         "by itself:",
         *shown,
     ]
@@ -145,9 +145,9 @@ def _same_rule(variants: tuple[str, str], divergence: Mapping[str, Any]) -> str:
     a, b = (side["decision"] for side in divergence["sides"])
     if a["compared"] != b["compared"]:
         return "the same rule with different numbers"
-    if a["resched"] == b["resched"]:
+    if a["need_resched"] == b["need_resched"]:
         return "the same rule with the same numbers"
-    sets = [f"in {name} it sets {FLAGS[one['resched']]}" for name, one in zip(variants, (a, b), strict=True)]
+    sets = [f"in {name} it sets {FLAGS[one['need_resched']]}" for name, one in zip(variants, (a, b), strict=True)]
     return f"the same rule with the same numbers, but {', '.join(sets)}"
 
 
@@ -205,7 +205,7 @@ def _rule(decision: Mapping[str, Any], before: str = "  ", after: str = "") -> l
     rule = decision["rule"].removeprefix(f"{decision['function']}: ")
     head = f"{before}{ms(decision['time_ns'])} {decision['function']}{feature}: {rule}"
     if decision["action"] not in ("pick", "keep", "stay", "delay", "throttle", "unthrottle", "leave"):
-        after = (f"; sets {FLAGS[decision['resched']]}" if decision["resched"] else "") + after
+        after = (f"; sets {FLAGS[decision['need_resched']]}" if decision["need_resched"] else "") + after
     tail = f"({numbers}){after}" if numbers else after
     if numbers and len(head) + 1 + len(tail) > WIDTH:
         return [head, _INDENT + tail]
@@ -279,11 +279,11 @@ def _turn(answer: Mapping[str, Any]) -> list[str]:
         if decision["action"] != "keep" and decision["group"] is not None:
             about = f"; of {group(decision['group'], answer['groups'])}"
         lines += _rule(decision, "  kept   ", about)
-    if answer["resched"]:
-        how = f"TIF_{FLAGS[answer['resched']]}"
+    if answer["need_resched"]:
+        how = f"TIF_{FLAGS[answer['need_resched']]}"
         lines.append(f"  {how} is set: it is rescheduled at the next point where the kernel checks the flag")
     executes = answer.get("executes")
-    if executes and (answer["resched"] or executes.startswith("spins")):
+    if executes and (answer["need_resched"] or executes.startswith("spins")):
         lines.append(f"  {task(answer['runner'], names)} {executes}")
     if answer["next_tick_ns"] is not None:
         lines.append(f"  next tick at {ms(answer['next_tick_ns'])} ms")

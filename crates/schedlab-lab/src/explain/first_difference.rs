@@ -39,7 +39,7 @@ pub struct FirstDifference {
     pub first: usize,
     /// Both sides.
     pub sides: [Side; 2],
-    /// The number of decisions before that agree, over all CPUs.
+    /// The number of earlier decisions that agree, over all CPUs, before and after `first_different`.
     pub equal_decisions: u64,
     /// The first pair of earlier decisions that disagree although no event differed because of them.
     pub first_different: Option<[DecisionView; 2]>,

@@ -96,7 +96,7 @@ pub struct Why {
     /// The number of all such decisions.
     pub kept_total: u64,
     /// `full` if TIF_NEED_RESCHED is set, `lazy` if only TIF_NEED_RESCHED_LAZY is.
-    pub resched: Option<&'static str>,
+    pub need_resched: Option<&'static str>,
     /// What the running task executes: in which mode it is, or for which lock it spins.
     pub executes: Option<String>,
     /// The CPU's next tick.
@@ -195,7 +195,7 @@ fn relevant_decisions(why: &Why, groups: &[u32]) -> Vec<DecisionView> {
     use ActionKind::{Delay, Expire, Keep, Leave, Pick, Place, Preempt, Throttle, Unthrottle};
     let pid = Some(why.pid);
     let requests_resched = |view: &&DecisionView| {
-        view.cpu == why.cpu && view.resched.is_some() && matches!(view.action, Preempt | Expire | Leave | Throttle)
+        view.cpu == why.cpu && view.need_resched.is_some() && matches!(view.action, Preempt | Expire | Leave | Throttle)
     };
     let queued = is_queued(why.state);
     // Several tasks may have run before this one. What matters is what preempted the last of them.
@@ -441,7 +441,7 @@ fn answer(
         picked: ran.unwrap_or_default(),
         kept: turn.kept.iter().map(view).collect(),
         kept_total: turn.kept_total,
-        resched: resched(flags),
+        need_resched: resched(flags),
         executes: stepper.session.executes(cpu),
         next_tick_ns: flags.next_tick,
         ended_ns: None,
