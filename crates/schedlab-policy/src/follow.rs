@@ -109,8 +109,8 @@ impl Follow<'_> {
 
 /// Loads and caches.
 impl Follow<'_> {
-    /// `sync_entity_load_avg` of the running task, with which `sched_balance_find_dst_cpu` begins at an exec. The simulator's
-    /// selections leave it out.
+    /// `sync_entity_load_avg` of the running task, with which `sched_balance_find_dst_cpu` begins at an exec. The simulator
+    /// leaves it out.
     pub fn sync_entity_load_avg(&mut self, task: TaskId) {
         self.fair.sync_entity_load_avg(task);
     }

@@ -46,7 +46,7 @@ impl FairClass<'_> {
         }
     }
 
-    /// `swqueue_pick_next_task`: whether a task was moved to the CPU.
+    /// `swqueue_pick_next_task`, with SWQUEUE only: whether a task was moved to the CPU.
     pub(super) fn swqueue_pick_next_task(&mut self, cpu: CpuId, now: Nanos, moves: &mut Moves) -> bool {
         let llc = self.swqueue_of(cpu);
         let Some(task) = self.core.swqueues.pop(llc) else { return false };

@@ -101,7 +101,7 @@ impl Queues {
         self.reweigh_group(id, now);
     }
 
-    /// The runtime that a group has left on a queue that is empty.
+    /// Returns the runtime of a queue that has become empty to the pool of its group.
     #[inline(always)]
     fn return_runtime(&mut self, rq: usize, now: Nanos) {
         if rarely(self.pools.used) {
@@ -112,7 +112,8 @@ impl Queues {
         }
     }
 
-    /// Whether a dequeue is delayed: a plain sleep of an entity that received more than its share. One that is alone has not.
+    /// Whether a dequeue is delayed: a plain sleep of an entity that received more than its share, which
+    /// one that is alone never has.
     #[inline(always)]
     pub fn delays(&self, rq: usize, id: EntityId, flags: Dequeue) -> bool {
         let sleeps = flags.sleep && !flags.special && !flags.throttle && !self.arena.entities[id].sched_delayed;

@@ -261,7 +261,7 @@ mod tests {
     }
 
     /// `__dequeue_task` ages the queue of the task's group (`cfs_rq_of`) when it delays, `requeue_delayed_entity` the CPU's
-    /// own: each of the two counts the task as runnable for a time in which it was not, or the other way round.
+    /// own: each of the two averages then misses a time in which the task was delayed, or counts one in which it was not.
     #[test]
     fn a_delay_ages_the_queue_of_the_group_and_its_end_that_of_the_cpu() {
         let mut fair = fair("7.3", 1);

@@ -90,7 +90,7 @@ impl Arena {
         self.follow_below(signals, rq, id, tg, changed, now);
     }
 
-    /// The part of `update_load_avg` that concerns groups. `changed`: the averages of the entity's queue have.
+    /// The part of `update_load_avg` that concerns groups. `changed`: whether the averages of the entity's queue have changed.
     pub fn follow_below(
         &mut self,
         signals: &Signals,
@@ -261,8 +261,8 @@ impl Arena {
         self.entities[id].avg.last_update_time = 0;
     }
 
-    /// `sync_entity_load_avg`: a sleeper's averages decay up to the last update of its queue. So do those of a task that runs, at
-    /// an exec, as if it did not run.
+    /// `sync_entity_load_avg`: a sleeper's averages decay up to the last update of its queue. So do those of a running task at
+    /// an exec, as if it slept.
     pub fn sync_entity_load_avg(&mut self, signals: &Signals, id: EntityId) {
         let se = &mut self.entities[id];
         if (se.asleep || se.on_rq) && se.avg.last_update_time != 0 {

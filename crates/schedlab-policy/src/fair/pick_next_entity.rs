@@ -260,8 +260,8 @@ impl CfsRq {
         self.resched = Resched::No;
     }
 
-    /// `put_prev_entity`; `competes`: with the part that concerns the competition, which is not on this queue from 7.3 on. Whether
-    /// the queue's averages changed.
+    /// `put_prev_entity`. `competes`: the entity competes on this queue, as always up to 7.2. Returns whether the queue's
+    /// averages changed.
     #[inline(always)]
     fn put_prev_entity(
         &mut self,
@@ -289,8 +289,8 @@ impl CfsRq {
         changed
     }
 
-    /// `set_next_entity` of an entity that competes on this queue; `first`: picked, not merely requeued while it runs. Whether the
-    /// queue's averages changed.
+    /// `set_next_entity` up to 7.2. `first`: the entity was picked, not requeued while it runs. Returns whether the queue's
+    /// averages changed.
     #[inline(always)]
     fn set_next_competitor(
         &mut self,
@@ -335,7 +335,8 @@ impl CfsRq {
 }
 
 impl Arena {
-    /// The pick from an empty queue where there are no groups: the task that ran has left the queue already. Whether this was one.
+    /// A pick from an empty queue without groups: clears the running task, which has left the queue already. Returns false if
+    /// the queue is not empty or there are groups.
     #[inline(always)]
     pub(super) fn leave_empty(&mut self, root: usize) -> bool {
         let q = &mut self.rqs[root];

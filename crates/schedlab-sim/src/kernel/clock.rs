@@ -6,8 +6,8 @@ use schedlab_model::Nanos;
 ///
 /// The kernel reads `sched_clock()` and takes from it what the CPU did not give to tasks: `update_rq_clock_task` takes off
 /// the time of interrupts and what a hypervisor stole. Interrupts are not modelled; stolen time is left out in guests with
-/// CONFIG_PARAVIRT_TIME_ACCOUNTING. There the clock stops while time is being stolen, also for remote readers, which
-/// see the loss only once the vCPU runs again.
+/// CONFIG_PARAVIRT_TIME_ACCOUNTING. Here the clock stops while time is being stolen, for remote readers, too; in the
+/// kernel it goes on for them until the vCPU runs again and accounts for the steal.
 #[derive(Clone, Copy, Debug)]
 pub struct RqClock {
     /// Steal time so far.

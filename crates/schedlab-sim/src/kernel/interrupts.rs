@@ -120,7 +120,7 @@ pub fn on_idle_exit<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &m
     }
 }
 
-/// What else the CPU was woken for: vCPUs, its tick, balancing for the idle CPUs.
+/// Handles the other reasons for the wakeup: vCPUs to wake, the tick, nohz idle balancing.
 #[inline(never)]
 fn finish_idle_exit<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
     let k = &mut kernel.cpus[cpu.index()];

@@ -21,7 +21,7 @@ pub fn call_begins<S: Sink>(run: &mut Run<S>, machine: &Machine, kernel: &mut Ke
     }
 }
 
-/// The same of a read or write, whose longest part in which no request is honoured is at hand (see `Points::longest_closed`).
+/// The same for a read or write, where the caller has `Points::longest_closed` already.
 #[inline(always)]
 pub fn transfer_begins<S: Sink>(
     run: &mut Run<S>,

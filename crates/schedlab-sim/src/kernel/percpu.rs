@@ -93,7 +93,7 @@ pub struct PerCpu {
     pub lru_add: u32,
     /// Ticks fall on `tick_phase + n * TICK_NSEC`.
     pub tick_phase: Nanos,
-    /// The first of these times after that at which the tick was last programmed.
+    /// The next of these times. It is computed anew once it has passed.
     pub next_tick: Nanos,
     pub hrtimers: BinaryHeap<Reverse<HrTimer>>,
     /// The CPU handles an interrupt of its clock event device (`cpu_base->in_hrtirq`).

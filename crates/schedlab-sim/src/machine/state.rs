@@ -36,7 +36,7 @@ pub struct Machine {
     pub(super) core_of: Table<u32>,
     /// Latency of leaving each idle state.
     pub(super) idle_exits: Vec<CostTable>,
-    /// By idle state that the workloads allow (PM QoS), shallowest first: the least target residency of it and of deeper ones.
+    /// For each idle state that the workloads allow (PM QoS), shallowest first: the smallest target residency from it on.
     pub(super) residencies: Vec<Nanos>,
     /// The governors of idle states, where the machine has them.
     pub(super) cpuidle: Option<Box<Cpuidle>>,
@@ -49,7 +49,8 @@ pub struct Machine {
     pub(super) warmth: Option<Box<Warmth>>,
     pub(super) preset: Arc<Preset>,
     pub(super) topology: Arc<Topology>,
-    /// What a CPU does changes the rates of others: cores have several threads, or frequencies depend on how many are busy.
+    /// A CPU that becomes busy or idle changes the rates of others: cores have several threads, or frequencies depend on how
+    /// many are busy. Memory bandwidth is apart from this.
     linked_rates: bool,
     shares: bool,
     pub(super) has_lines: bool,

@@ -116,8 +116,8 @@ fn fetch<S: Sink>(x: &mut Running<S>) -> bool {
     }
 }
 
-/// A read or write whose lines and locks cost nothing begins: whether it takes any time, and the longest part in which no request
-/// is honoured, if transfers have such parts.
+/// Begins a read or write whose lines and locks cost nothing. Returns whether it takes any time, and its longest part in which
+/// no request is honoured, if transfers have such parts.
 #[inline(always)]
 fn begin_own_io(
     costs: &CostTables,

@@ -105,7 +105,7 @@ impl Source {
 pub struct Sources {
     /// Low bits of a source that hold its CPU: enough for the kernel with the most.
     cpu_bits: u32,
-    /// All of them set.
+    /// A mask of these bits.
     cpu_mask: u32,
 }
 

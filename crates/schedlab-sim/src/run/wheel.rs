@@ -128,7 +128,7 @@ impl Wheel {
         }
     }
 
-    /// Removes the first event, which there is.
+    /// Removes the first event. There must be one.
     #[inline(never)]
     pub fn take_first(&mut self) {
         let (key, source) = self.first;

@@ -112,7 +112,8 @@ impl<S: Sink, K: Systems> World<'_, S, K> {
         Ok(Ended::Duration)
     }
 
-    /// From time to time, and once the run stops: whether it goes on, and the checkers' look at the whole state.
+    /// Called at intervals and once the run stops: ends a run that is complete or cancelled, and lets the checkers look at the
+    /// whole state.
     #[inline(never)]
     fn look_around<W: Watch>(&mut self, watch: &W) -> Result<Option<Ended>, SimError> {
         if self.run.stop {

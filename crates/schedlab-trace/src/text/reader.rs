@@ -129,7 +129,7 @@ impl TraceReader for TextReader {
     }
 }
 
-/// `CPU:3 [LOST 123 EVENTS]`, or without a number when the kernel does not count them.
+/// `CPU:3 [LOST 123 EVENTS]`, or without a number where the kernel could not store it.
 fn lost_events(line: &str) -> Option<u64> {
     let count = line.strip_prefix("CPU:")?.split_once("[LOST")?.1;
     count.split_ascii_whitespace().next()?.parse().ok().or(Some(1))
