@@ -438,6 +438,7 @@ impl Reader {
 
     /// The first record on a CPU shows which task runs there.
     fn start(&mut self, entry: &Entry, ahead: &Window<'_>) {
+    /// Events were lost: start again, with the CPUs that are in a scheduling domain.
         if self.cpu(entry.cpu).current.is_some() {
             return;
         }
@@ -484,7 +485,8 @@ impl Reader {
 
     fn lost(&mut self) {
         let unannounced = self.unannounced;
-        *self = Reader { unannounced, ..Reader::new(Kernel { cpus: self.cpus.len(), ..self.kernel }) };
+        let cpus = self.cpus.iter().map(|view| Cpu { inactive: view.inactive, ..Cpu::default() }).collect();
+        *self = Reader { unannounced, cpus, ..Reader::new(self.kernel) };
         self.push(Operation::Lost);
     }
 

@@ -485,3 +485,22 @@ fn a_child_is_placed_where_its_parent_was_when_it_was_forked() {
     assert_eq!(forked(&forks.replace("prev_state=R+", "prev_state=R")).0 .0, 0);
     assert_eq!(forked(&forks.replace("prev=1 fl", "prev=0 fl")).0 .0, 0);
 }
+
+/// A CPU that is in no scheduling domain when events are lost gets one later.
+#[test]
+fn a_cpu_that_is_inactive_while_events_are_lost_comes_back() {
+    let domain = |time: u32, cpu: u32, domain: &str| {
+        format!("d-4 [001] ..... 0.0000{time}: ad: (cpu_attach_domain+0x4/0x10) cpu={cpu} sd={domain}\n")
+    };
+    let leaves = [domain(40, 1, "0x0"), domain(41, 0, "0x0"), domain(42, 0, "0xff")].concat();
+    let returns = [domain(50, 0, "0x0"), domain(51, 0, "0xff"), domain(52, 1, "0xff")].concat();
+    for lost in ["", "CPU:1 [LOST 5 EVENTS]\n"] {
+        let found = read("6.12.107", &[&leaves, lost, &returns]);
+        assert_eq!(found.iter().any(|operation| matches!(operation, Operation::Lost)), !lost.is_empty());
+        let changes = found.into_iter().filter_map(|operation| match operation {
+            Operation::SetCpuActive { cpu, active } => Some((cpu.0, active)),
+            _ => None,
+        });
+        assert_eq!(changes.collect::<Vec<_>>(), [(1, false), (1, true)], "{lost}");
+    }
+}
