@@ -83,8 +83,13 @@ pub fn kernel(header: &Header) -> Kernel {
         tick_beside_hrtick: tick_beside_hrtick(header),
         fork_charges: fork_charges(header),
         charges_show_outcome: charges_show_outcome(header),
+        several_nodes: several_nodes(header),
         simulated: is_simulated(header),
     }
+}
+
+fn several_nodes(header: &Header) -> bool {
+    header.comments.iter().filter(|line| line.starts_with("topology nodes ")).count() > 1
 }
 
 /// Ticks per second as the header gives them, or what is wrong with the line.

@@ -67,8 +67,9 @@ impl Reader {
     /// A task is enqueued without a wakeup: the change that the running task has announced for it is made here, if no
     /// charge preceded it. A change that was not announced is a new affinity (`do_set_cpus_allowed`), whoever sets it: a
     /// kernel thread its own, as the rescuer of a workqueue does, a write to a cpuset those of the tasks in it, or a
-    /// `sched_setaffinity` whose record is missing. Nice values and policies are announced by probes of their own, and a
-    /// new preferred node (`sched_setnuma`) enqueues a task again in the same way.
+    /// `sched_setaffinity` whose record is missing. Nice values and policies are announced by probes of their own.
+    /// `sched_setnuma` enqueues a task in the same way. It changes the node that the task prefers and not its mask, so that
+    /// on a machine with several nodes the mask counts as unchanged.
     pub(super) fn requeued(&mut self, entry: &Entry, on: CpuId, (pid, restored): (Pid, bool), ahead: &Window<'_>) {
         let announced =
             self.tasks.get(&entry.pid).and_then(|task| task.change).is_some_and(|change| change.pid() == pid);
@@ -83,7 +84,7 @@ impl Reader {
                     setter.affinity_of = Some(pid);
                 }
                 if let Some(task) = self.tasks.get_mut(&pid) {
-                    task.affinity_set = true;
+                    task.affinity_set |= !self.kernel.several_nodes;
                 }
                 self.push(Operation::SetAffinity { pid });
             }

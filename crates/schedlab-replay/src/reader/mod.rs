@@ -63,6 +63,8 @@ pub struct Kernel {
     pub charges_show_outcome: bool,
     /// The trace is simulated: it begins with empty queues and holds the fork of every task.
     pub simulated: bool,
+    /// The machine has several NUMA nodes: tasks have a preferred node (`sched_setnuma`).
+    pub several_nodes: bool,
 }
 
 /// What is known from the records so far.

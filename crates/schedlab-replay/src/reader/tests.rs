@@ -227,6 +227,30 @@ fn a_waiting_task_that_is_enqueued_as_it_was_has_a_new_affinity() {
     assert_eq!(count(&[REMOTE_WAKEUP, calls, charged, &requeued(10)]), 0);
 }
 
+/// `sched_setnuma` enqueues a task as it was, too: on a machine with several nodes its mask counts as unchanged.
+#[test]
+fn a_task_that_is_enqueued_as_it_was_may_have_a_new_preferred_node() {
+    let again = "
+        d-4 [001] d..2. 0.005200: sched_stat_runtime: comm=a pid=1 runtime=190000 [ns]
+        d-4 [001] d..2. 0.005210: at: (enqueue_task_fair+0x4/0xed0) p=3 fl=10 cpu=0 c=5200000
+    ";
+    let selected = "
+        c-3 [000] d..2. 0.006100: sched_switch: prev_comm=c prev_pid=3 prev_prio=120 prev_state=S ==> next_comm=a next_pid=1 next_prio=120
+        d-4 [001] d..2. 0.006200: sched_waking: comm=c pid=3 prio=120 target_cpu=000
+        d-4 [001] d..2. 0.006210: st: (select_task_rq_fair+0x4/0x17f0) prev=0 fl=0x8 j=9
+        d-4 [001] d..2. 0.006220: str: (try_to_wake_up+0x257/0x2f0 <- select_task_rq_fair) to=0
+    ";
+    let (one, two) = ("# topology nodes 0-1\n", "# topology nodes 0\n# topology nodes 1\n");
+    for (nodes, again, affinity_set) in [("", again, true), (one, again, true), (two, again, false), (one, "", false)] {
+        let text = [nodes, START, REMOTE_WAKEUP, again, TO_C, selected].concat();
+        let found = operations("7.2.13", &text).into_iter().find_map(|operation| match operation {
+            Operation::SelectTaskRq(select) => Some((select.pid, select.affinity_set)),
+            _ => None,
+        });
+        assert_eq!(found, Some((3, affinity_set)), "{text}");
+    }
+}
+
 /// Code that sets the affinity of a waiting task moves it itself, to the CPU on which it runs or to another one: that CPU
 /// has not dequeued its running task, whether or not a record names the call.
 #[test]
