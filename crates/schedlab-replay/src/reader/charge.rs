@@ -68,6 +68,8 @@ impl Reader {
             self.cpu(entry.cpu).checking = Some((cpu, self.flag_of(cpu)));
         }
         if caller == Caller::Tick {
+            // What the code that it interrupted has read is used up.
+            self.cpu(entry.cpu).sums_read.clear();
             let flag = self.own_flag(cpu, entry).unwrap_or_else(|| self.flag_ahead(cpu, entry.cpu, ahead));
             let timer = self.timer(cpu, entry, ahead);
             self.push(Operation::Tick { cpu, flag, timer });

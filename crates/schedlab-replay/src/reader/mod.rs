@@ -161,8 +161,9 @@ struct Cpu {
     wakes: Option<Pid>,
     /// When it became idle or busy last.
     idle_changed: Nanos,
-    /// The sums of groups that code on this CPU has read since its last event other than a charge, for which queues.
-    sums_read: Vec<(CpuId, u64, OthersLoad)>,
+    /// The sums of groups that code on this CPU has read last since its last event other than a charge, or since its last
+    /// tick, by queue and group.
+    sums_read: BTreeMap<(CpuId, u64), OthersLoad>,
     /// Code on this CPU charged the current task of another one for a wakeup: that CPU, and its flag before the check.
     checking: Option<(CpuId, bool)>,
 }
@@ -288,7 +289,9 @@ impl Reader {
                 let followed = ahead.shows_updates();
                 self.push(Operation::CpuAverages { cpu, averages, capacity, until, followed });
             }
-            What::SumsRead { cpu, group, others } => self.cpu(entry.cpu).sums_read.push((cpu, group, others)),
+            What::SumsRead { cpu, group, others } => {
+                self.cpu(entry.cpu).sums_read.insert((cpu, group), others);
+            }
             What::AttachDomain { cpu, attached } => self.attach_domain(cpu, attached, ahead),
             What::Lost => self.lost(),
             What::Clock { .. }

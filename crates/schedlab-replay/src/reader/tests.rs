@@ -291,6 +291,34 @@ fn the_sums_that_an_operation_reads_are_those_behind_its_charge_or_before_its_re
     assert_eq!(found.last(), Some(&(1996, 2)), "{found:?}");
 }
 
+/// What was read before a tick is not that of an operation after it.
+#[test]
+fn sums_that_were_read_before_a_tick_are_used_up() {
+    let in_group = "a-1 [000] d.h2. 0.003000: wk: p=3 v=1 d=2 l=0 on=1 s=3 tg=0xaa gw=512\n";
+    let sums = |time: &str, sum: u32| {
+        format!("d-4 [001] d..3. {time}: cg: (calc_concur_shares+0x4/0x60) cpu=0 tg=0xaa lc=4 ta={sum} rc=1 tr=3\n")
+    };
+    let tick = |time: &str| format!("d-4 [001] d.h2. {time}: sched_stat_runtime: comm=d pid=4 runtime=4000000 [ns]\n");
+    let (ticks, wakes) = (
+        [tick("0.004000"), tick("0.008000")].concat(),
+        "
+        d-4 [001] d..3. 0.009000: sched_wakeup: comm=c pid=3 prio=120 target_cpu=000
+    ",
+    );
+    let (older, newer) = (sums("0.003900", 1004), sums("0.003910", 2004));
+    for (records, read) in [
+        (&[in_group, &older, wakes][..], Some(1000)),
+        (&[in_group, &older, &newer, wakes], Some(2000)),
+        (&[in_group, &older, &newer, &ticks, wakes], None),
+    ] {
+        let found = self::read("7.3.4", records).into_iter().find_map(|operation| match operation {
+            Operation::UpdateTgLoad { load, .. } => load.others.map(|others| others.load),
+            _ => None,
+        });
+        assert_eq!(found, read, "{}", records.concat());
+    }
+}
+
 /// `schedule()` has found no fair task, and has given up the lock, if it runs a real-time task that was throttled until
 /// then.
 #[test]

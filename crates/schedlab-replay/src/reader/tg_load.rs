@@ -71,8 +71,7 @@ impl Reader {
 
     /// The sums that code on CPU `by` has read last for a group's queue on a CPU.
     fn others_read_before(&self, by: CpuId, group: u64, cpu: CpuId) -> Option<OthersLoad> {
-        let mut read = self.cpus.get(by.index())?.sums_read.iter().rev();
-        read.find(|(of, at, _)| (*of, *at) == (cpu, group)).map(|(.., others)| *others)
+        self.cpus.get(by.index())?.sums_read.get(&(cpu, group)).copied()
     }
 
     /// The sums from which the operation of a record computes the weight of a group's queue. Code charges before it reads
