@@ -244,3 +244,29 @@ fn a_weight_shows_which_sum_of_the_group_was_read() {
         }
     }
 }
+
+/// Where groups existed before the recording, an operation that shows only what it has read reports nothing.
+#[test]
+fn sums_that_were_read_are_not_reported() {
+    let config = KernelConfig::new(Version::find("7.3").unwrap(), 2, 250);
+    let topology = Arc::new(Machine::of(&Header::default(), config.nr_cpus).topology);
+    let comments = vec!["cgroup /a weight 100".to_owned(), "task 1 policy 0 cgroup /a".to_owned()];
+    let initial = Arc::new(InitialGroups::of(&Header { comments, ..Header::default() }));
+    let mut model = Model::new(config, topology, Tally::default(), initial, true);
+    add(&mut model, RUNS, Location::Running(CPU));
+    let id = model.task(RUNS).unwrap();
+    let (address, group) = (Address { at: 0x77, is_root: false }, model.fair().group_of(id));
+    model.read_address(id, address);
+    let clock = |model: &mut Model, clock| apply(model, Operation::UpdateRqClock { cpu: CPU, clock });
+    let update = |model: &mut Model, load| {
+        apply(model, Operation::UpdateTgLoad { cpu: CPU, group: address.at, task: None, load });
+        model.fair().group_rq(group, CPU).pelt.last_update_tg_load_avg
+    };
+    clock(&mut model, 5_000_000);
+    let reported = update(&mut model, TgLoad { contrib: Some(3), ..TgLoad::default() });
+    assert_eq!(reported, 5_000_000);
+    clock(&mut model, 9_000_000);
+    let others = Some(OthersLoad { load: 1500, runnable: 700 });
+    assert_eq!(update(&mut model, TgLoad { others, ..TgLoad::default() }), reported);
+    assert_eq!(update(&mut model, TgLoad { load_avg: Some(7), ..TgLoad::default() }), 9_000_000);
+}

@@ -70,7 +70,11 @@ impl Model {
         Some(group).filter(|group| *group != GroupId::ROOT && !self.groups.values().any(|known| known == group))
     }
 
+    /// What a queue has reported last. An operation that shows only the sums that others have read reports nothing.
     fn take_tg_load(&mut self, group: GroupId, cpu: CpuId, next: TgLoad) {
+        if let TgLoad { contrib: None, load_avg: None, weight: None, .. } = next {
+            return;
+        }
         let now = self.clock(cpu);
         let contrib = next.contrib.unwrap_or(self.fair().group_rq(group, cpu).pelt.tg_load_avg_contrib);
         let before = self.fair().group(group).load.load_avg;
