@@ -151,7 +151,8 @@ impl Reader {
     }
 
     /// A task that runs or is woken has been attached, though the code that moves it has emitted nothing more. An idle
-    /// CPU has looked for a task to run by then, unless a probe of the task that is woken finds one on its queue.
+    /// CPU has looked for a task to run by then, unless a probe of the task that is woken finds one on its queue, or reads
+    /// the queue of a group, which does not show whether the CPU's own is empty.
     pub(super) fn attach_named_task(&mut self, entry: &Entry, kind: Kind, ahead: &Window<'_>) {
         let (Kind::Switch { next: pid, .. } | Kind::Waking { pid, .. }) = kind else { return };
         let has_task = |view: &Cpu| view.moving.iter().any(|moving| moving.pid == pid);
@@ -160,7 +161,7 @@ impl Reader {
             self.attach(CpuId(by as u32), entry, moving, ahead);
         }
         if let (Kind::Waking { .. }, Some(Place::Off(cpu))) = (kind, self.place(pid)) {
-            if cpu != entry.cpu && !finds_queued(entry, pid, ahead) && std::mem::take(&mut self.cpu(cpu).received) {
+            if cpu != entry.cpu && !may_find_queued(entry, pid, ahead) && std::mem::take(&mut self.cpu(cpu).received) {
                 self.push(Operation::NewidleBalance { cpu });
             }
         }
@@ -257,9 +258,12 @@ impl Reader {
     }
 }
 
-/// Whether the probe of a `sched_waking` shows that tasks are on the queue on which the task was last.
-fn finds_queued(entry: &Entry, pid: Pid, ahead: &Window<'_>) -> bool {
+/// Whether the probe of a `sched_waking` finds tasks on the queue on which the task was last, or does not show the root's
+/// queue of that CPU: up to 7.2 it counts the tasks of the task's group there, and others may be queued beside them.
+fn may_find_queued(entry: &Entry, pid: Pid, ahead: &Window<'_>) -> bool {
     let mut own = ahead.look(LookAhead::TaskCode).filter(|next| next.cpu == entry.cpu);
     let probe = own.next().map(|next| next.what);
-    matches!(probe, Some(What::Probe(probe)) if probe.pid == pid && probe.sums.is_some_and(|sums| sums.count > 0))
+    let Some(What::Probe(probe)) = probe else { return false };
+    let shows_root = probe.weight.is_some() || probe.address.is_none_or(|group| group.is_root);
+    probe.pid == pid && (!shows_root || probe.sums.is_some_and(|sums| sums.count > 0))
 }

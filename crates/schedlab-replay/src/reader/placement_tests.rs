@@ -171,3 +171,28 @@ fn the_tick_count_follows_from_others_that_records_show() {
         .collect();
     assert_eq!(counts, [Some(5000), Some(5003), Some(5009), Some(7)]);
 }
+
+/// A CPU that was given a task while it idled looks for one to run, unless tasks are still on its queue. The probe of a
+/// task in a group counts those of the group, up to 7.2.
+#[test]
+fn the_queue_of_a_group_does_not_show_that_its_cpu_has_looked_for_tasks() {
+    let attaches = "
+        a-1 [000] d..2. 0.000100: sched_migrate_task: comm=b pid=2 prio=120 orig_cpu=0 dest_cpu=1
+        a-1 [000] d..3. 0.000110: at: (enqueue_task_fair+0x4/0xcc0) p=2 fl=262144 cpu=1 c=100000
+        a-1 [000] d..2. 0.000200: sched_waking: comm=d pid=4 prio=120 target_cpu=001
+    ";
+    for (shown, looked) in [
+        ("n=0 c=9 tg=0x10 gw=0", 1),
+        ("n=2 c=9 tg=0x10 gw=0", 0),
+        ("n=0 c=9 tg=0x20 gw=512", 0),
+        ("n=2 c=9 tg=0x20 gw=512", 0),
+        ("n=0 hw=9 c=9 tg=0x20 gw=512", 1),
+    ] {
+        let probe = format!(
+            "a-1 [000] d..3. 0.000201: wg: (__probestub_sched_waking+0x4/0x10) p=4 v=0 d=1 l=0 on=0 sd=0 s=1 z=0 a=0 w=0 {shown}\n"
+        );
+        let read = read("6.12.107", &[CPU_1_IDLES, attaches, &probe]);
+        let newidle = |operation: &&Operation| matches!(operation, Operation::NewidleBalance { cpu } if cpu.0 == 1);
+        assert_eq!(read.iter().filter(newidle).count(), looked, "{shown}");
+    }
+}
