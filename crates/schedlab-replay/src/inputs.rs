@@ -137,7 +137,7 @@ const KINDS: [(InputKind, InputGroup, &str); 42] = [
     (K::CanMigrateTask, InputGroup::Operation, "tasks that a pass considered"),
     (K::Process, InputGroup::Operation, "processes of charged tasks, with the caches that they prefer"),
     (K::CacheWork, InputGroup::Operation, "examinations of the caches in which a process runs"),
-    (K::Domains, InputGroup::Operation, "CPUs that went offline or came back"),
+    (K::Domains, InputGroup::Operation, "CPUs that lost or got scheduling domains"),
     (K::CpuAverages, InputGroup::Operation, "CPUs' averages, as probes show each change"),
     (K::SearchLimit, InputGroup::Operation, "limits of the idle CPU search"),
     (K::TaskState, InputGroup::State, "tasks"),

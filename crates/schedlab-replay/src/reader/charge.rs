@@ -119,7 +119,7 @@ impl Reader {
                     AfterYield::Switches => self.cpu(cpu).yielded = true,
                     AfterYield::PicksAgain => self.push(Operation::Repick { cpu, certain: true }),
                     AfterYield::PicksAgainLater => self.cpu(cpu).picks_again = true,
-                    AfterYield::IsToCome => {
+                    AfterYield::PreemptedBefore => {
                         if let Some(task) = self.tasks.get_mut(&pid) {
                             task.in_yield = true;
                         }

@@ -65,7 +65,7 @@ impl Reader {
     }
 
     /// A task is enqueued without a wakeup: the change that the running task has announced for it is made here, if no
-    /// charge preceded it. A change that was not announced is a new affinity (`do_set_cpus_allowed`), whoever sets it: a
+    /// charge preceded it. A change that was not announced is a new affinity (`do_set_cpus_allowed`), set by any code: a
     /// kernel thread its own, as the rescuer of a workqueue does, a write to a cpuset those of the tasks in it, or a
     /// `sched_setaffinity` whose record is missing. Nice values and policies are announced by probes of their own.
     /// `sched_setnuma` enqueues a task in the same way. It changes the node that the task prefers and not its mask, so that

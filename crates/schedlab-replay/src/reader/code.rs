@@ -19,8 +19,8 @@ pub enum AfterYield {
     PicksAgain,
     /// The same, perhaps after an interrupt.
     PicksAgainLater,
-    /// Nothing yet: the task was preempted before it.
-    IsToCome,
+    /// Nothing yet: the task was preempted before its `schedule()`.
+    PreemptedBefore,
 }
 
 /// An interrupt within this time of a yield's last record, or of the switch, may have come between the two.
@@ -100,13 +100,12 @@ impl Reader {
     pub(super) fn after_yield(&mut self, entry: &Entry, pid: Pid, ahead: &Window<'_>) -> AfterYield {
         let shows = |next: &&Entry| next.kind().is_some() || next.in_task() && !next.is_inside();
         let mut own = ahead.look(LookAhead::TaskCode).filter(|next| next.cpu == entry.cpu).filter(shows).peekable();
-        let charges = |next: &Entry| matches!(next.kind(), Some(Kind::Runtime { pid: of, .. }) if of == pid);
         // At the end of the trace nothing shows.
         let Some(next) = own.peek().copied() else { return AfterYield::Switches };
         let passed = next.time.saturating_sub(entry.time);
         if next.in_task() {
             if leaves_runnable(next, pid) && next.preempts {
-                return AfterYield::IsToCome;
+                return AfterYield::PreemptedBefore;
             }
             let at_once = leaves_runnable(next, pid);
             if at_once {
@@ -114,7 +113,7 @@ impl Reader {
             }
             let behind = ahead.look(LookAhead::TaskCode).skip_while(|of| !std::ptr::eq(*of, next)).skip(1);
             let locks_two = !next.flag() && next.depth().is_some_and(|depth| depth != b'1');
-            let switches = at_once || locks_two && charges(next) && schedule_switches(next, pid, behind);
+            let switches = at_once || locks_two && charges(next, pid) && schedule_switches(next, pid, behind);
             return if switches { AfterYield::Switches } else { AfterYield::PicksAgain };
         }
         // A task that is alone does not yield: the charge is that of `schedule()`, which locks once more.
@@ -130,10 +129,10 @@ impl Reader {
                 }
             };
         // After an interrupt `schedule()` may charge the task again.
-        match own.find(|next| next.in_task() && !charges(next)).filter(|next| leaves_runnable(next, pid)) {
+        match own.find(|next| next.in_task() && !charges(next, pid)).filter(|next| leaves_runnable(next, pid)) {
             _ if !before => AfterYield::PicksAgain,
             Some(next) if !next.preempts => AfterYield::Switches,
-            Some(_) if uncharged => AfterYield::IsToCome,
+            Some(_) if uncharged => AfterYield::PreemptedBefore,
             _ => AfterYield::PicksAgainLater,
         }
     }
@@ -159,13 +158,17 @@ fn leaves_runnable(entry: &Entry, pid: Pid) -> bool {
     matches!(entry.kind(), Some(Kind::Switch { prev, prev_state: TaskState::Running, .. }) if prev == pid)
 }
 
+/// Whether a record is a charge of the task.
+fn charges(entry: &Entry, pid: Pid) -> bool {
+    matches!(entry.kind(), Some(Kind::Runtime { pid: of, .. }) if of == pid)
+}
+
 /// Whether a charge after a yield is that of a `schedule()` which switches: an interrupt that no record shows has updated
 /// the clock since the yield, or the task was preempted in between. Other code that charges the running task has set
 /// need-resched, locks the queue alone, or locks the task as well (`task_rq_lock`), as a change of its attributes or a
-/// read of its run time does. The latter holds as many locks as `schedule()`, which is told from it by what follows: it
+/// read of its run time does. The latter holds as many locks as `schedule()`, which differs in what follows: it
 /// enqueues nothing again, and keeps the queue's lock up to its switch, so that no other CPU changes the queue.
 pub fn schedule_switches<'a>(entry: &Entry, pid: Pid, mut behind: impl Iterator<Item = &'a Entry>) -> bool {
-    let charges = |next: &Entry| matches!(next.kind(), Some(Kind::Runtime { pid: of, .. }) if of == pid);
     let ends = behind.find(|next| match next.what {
         What::Event(Kind::Wakeup { target_cpu: to, .. } | Kind::WakeupNew { target_cpu: to, .. })
             if to == entry.cpu =>
@@ -173,7 +176,7 @@ pub fn schedule_switches<'a>(entry: &Entry, pid: Pid, mut behind: impl Iterator<
             true
         }
         What::Clock { pid: of, move_task: Some(_), .. } if of == pid => true,
-        _ => charges(next) || next.cpu == entry.cpu && !next.is_inside(),
+        _ => charges(next, pid) || next.cpu == entry.cpu && !next.is_inside(),
     });
     ends.is_some_and(|next| leaves_runnable(next, pid) && !next.preempts)
 }
