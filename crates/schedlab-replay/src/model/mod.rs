@@ -222,19 +222,8 @@ impl Model {
             Operation::Process { pid, ref shown } => self.process(pid, shown),
             Operation::TaskCacheWork { cpu, pid } => self.task_cache_work(cpu, pid),
             Operation::CanMigrateTask { pid } => self.can_migrate_task(pid),
-            Operation::CpuAverages { cpu, averages, until: Some(until), .. } => {
-                self.sched.follow().restore().cpu_averages(cpu, averages, until);
-            }
-            Operation::CpuAverages { cpu, averages, until: None, followed, .. } => {
-                let until = averages.last_update_time(self.clock_now(cpu));
-                let before = match followed {
-                    true => self.cpus[cpu.index()].averages.replace((averages, until)),
-                    false => None,
-                };
-                // The model updates them between two such records, or from the first on.
-                if before.is_none() {
-                    self.sched.follow().restore().cpu_averages(cpu, averages, until);
-                }
+            Operation::CpuAverages { cpu, averages, until, followed, .. } => {
+                self.note_cpu_averages(cpu, (averages, until), followed);
             }
             Operation::SelectTaskRq(_)
             | Operation::SetCpuActive { .. }

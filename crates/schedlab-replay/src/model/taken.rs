@@ -1,6 +1,6 @@
 //! State that the model takes from the trace: a task's where it is first shown, and the position of a queue in virtual time.
 
-use schedlab_model::{CpuId, Pid, TaskId, Vruntime};
+use schedlab_model::{CpuId, Nanos, Pid, TaskId, Vruntime};
 use schedlab_policy::fair::{CpuAverages, GroupId};
 use schedlab_policy::weight::calc_delta_fair;
 
@@ -149,6 +149,25 @@ impl Model {
         if self.fair().nr_groups() == 1 {
             self.sched.follow().restore().cpu_load_avg(cpu, load_avg);
             self.tally.inputs.take(InputKind::CpuLoad);
+        }
+    }
+
+    /// The averages of a CPU's queue: a probe shows them up to `until`, or, without that, each change of them, if `followed`.
+    pub(super) fn note_cpu_averages(
+        &mut self,
+        cpu: CpuId,
+        (averages, until): (CpuAverages, Option<Nanos>),
+        followed: bool,
+    ) {
+        let changed = until.is_none();
+        let until = until.unwrap_or_else(|| averages.last_update_time(self.clock_now(cpu)));
+        let before = match changed && followed {
+            true => self.cpus[cpu.index()].averages.replace((averages, until)),
+            false => None,
+        };
+        // The model updates them between two such records, or from the first on.
+        if before.is_none() {
+            self.sched.follow().restore().cpu_averages(cpu, averages, until);
         }
     }
 

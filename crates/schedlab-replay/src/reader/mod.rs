@@ -10,6 +10,7 @@ mod class;
 mod clock;
 mod code;
 mod delayed;
+mod domains;
 mod first;
 mod flag;
 #[cfg(test)]
@@ -28,6 +29,7 @@ mod tests;
 mod tg_load;
 mod wake;
 mod weight;
+mod yields;
 
 use std::collections::BTreeMap;
 
@@ -40,7 +42,7 @@ use self::flag::FlagBefore;
 use self::task::{Place, Task};
 use self::wake::Wakee;
 use crate::operation::{CfsRqUpdate, Location, Operation, OthersLoad, Start};
-use crate::trace::{Address, CfsRqLoad, Entry, LookAhead, What, Window};
+use crate::trace::{Address, CfsRqLoad, Entry, Probe, What, Window};
 
 /// What the recorded kernel is like, as the header says.
 #[derive(Clone, Copy, Debug)]
@@ -61,10 +63,10 @@ pub struct Kernel {
     pub fork_charges: bool,
     /// `sched_stat_runtime` is emitted after the charge has requested the reschedule: its flag is the tick's outcome.
     pub charges_show_outcome: bool,
-    /// The trace is simulated: it begins with empty queues and holds the fork of every task.
-    pub simulated: bool,
     /// The machine has several NUMA nodes: tasks have a preferred node (`sched_setnuma`).
     pub several_nodes: bool,
+    /// The trace is simulated: it begins with empty queues and holds the fork of every task.
+    pub simulated: bool,
 }
 
 /// What is known from the records so far.
@@ -225,32 +227,18 @@ impl Reader {
 
     /// A record that is no scheduler event.
     fn other(&mut self, entry: &Entry, ahead: &Window<'_>) {
-        if matches!(entry.what, What::Change(_) | What::ChangeTarget(_) | What::Yield | What::Setsid) {
+        let calls = matches!(entry.what, What::Change(_) | What::ChangeTarget(_) | What::Yield | What::Setsid);
+        if calls {
             self.start(entry, ahead);
         }
-        if entry.in_task() && matches!(entry.what, What::Change(_) | What::ChangeTarget(_) | What::Yield | What::Setsid)
-        {
+        if calls && entry.in_task() {
             self.end_yield(entry, false);
         }
         match entry.what {
-            What::Probe(probe) => {
-                if let Some(address) = probe.address {
-                    self.shown_in.insert(probe.pid, address);
-                }
-                let charged = *self.probes_follow_charges.get_or_insert_with(|| probes_follow_charges(ahead));
-                self.push(Operation::Probe { probe, charged });
-                if let Some(shown) = probe.process {
-                    self.push(Operation::Process { pid: probe.pid, shown });
-                }
-            }
+            What::Probe(probe) => self.probe(probe, ahead),
             What::TaskCacheWork => self.push(Operation::TaskCacheWork { cpu: entry.cpu, pid: entry.pid }),
             What::Hrtick => self.cpu(entry.cpu).hrtick = true,
-            What::Yield => {
-                self.cancel_change(entry.pid);
-                if let Some(task) = self.tasks.get_mut(&entry.pid) {
-                    task.yields = true;
-                }
-            }
+            What::Yield => self.enter_yield(entry.pid),
             What::Setsid => self.cpu(entry.cpu).setsid = true,
             What::Change(change) => {
                 if let Some(task) = self.tasks.get_mut(&entry.pid) {
@@ -263,14 +251,7 @@ impl Reader {
                 }
             }
             What::Clock { cpu: Some(cpu), clock, pid, move_task, restored } => {
-                self.attach_enqueued(entry, cpu, ahead);
-                self.cpu(entry.cpu).attach_clock = Some(clock);
-                self.cpu(entry.cpu)
-                    .moving
-                    .iter_mut()
-                    .filter(|moving| moving.pid == pid)
-                    .for_each(|it| it.enqueued = true);
-                self.push(Operation::UpdateRqClock { cpu, clock });
+                self.enqueue_shown(entry, pid, (cpu, clock), ahead);
                 if move_task.is_some() {
                     self.requeued(entry, cpu, (pid, restored), ahead);
                 }
@@ -305,18 +286,25 @@ impl Reader {
         }
     }
 
-    /// `partition_sched_domains` takes the domains of all CPUs, and gives those that are active new ones.
-    fn attach_domain(&mut self, cpu: CpuId, attached: bool, ahead: &Window<'_>) {
-        let later = ahead.look(LookAhead::Domains).filter_map(|next| match next.what {
-            What::AttachDomain { cpu, attached } => Some((cpu, attached)),
-            _ => None,
-        });
-        let mut rebuilt = later.skip_while(|(_, attached)| !attached).take_while(|(_, attached)| *attached);
-        let active = attached || rebuilt.any(|(of, _)| of == cpu);
-        if self.cpu(cpu).inactive == active {
-            self.cpu(cpu).inactive = !active;
-            self.push(Operation::SetCpuActive { cpu, active });
+    /// The scheduler's own state of a task.
+    fn probe(&mut self, probe: Probe, ahead: &Window<'_>) {
+        if let Some(address) = probe.address {
+            self.shown_in.insert(probe.pid, address);
         }
+        let charged = *self.probes_follow_charges.get_or_insert_with(|| probes_follow_charges(ahead));
+        self.push(Operation::Probe { probe, charged });
+        if let Some(shown) = probe.process {
+            self.push(Operation::Process { pid: probe.pid, shown });
+        }
+    }
+
+    /// A probe shows that a task is enqueued without a wakeup, and the clock of the queue.
+    fn enqueue_shown(&mut self, entry: &Entry, pid: Pid, (cpu, clock): (CpuId, Nanos), ahead: &Window<'_>) {
+        self.attach_enqueued(entry, cpu, ahead);
+        let view = self.cpu(entry.cpu);
+        view.attach_clock = Some(clock);
+        view.moving.iter_mut().filter(|moving| moving.pid == pid).for_each(|moving| moving.enqueued = true);
+        self.push(Operation::UpdateRqClock { cpu, clock });
     }
 
     fn update_cfs_rq_load(&mut self, entry: &Entry, cpu: CpuId, at: Nanos, state: &CfsRqLoad, ahead: &Window<'_>) {
@@ -404,46 +392,8 @@ impl Reader {
         }
     }
 
-    /// A `sched_yield` whose charge was nothing, because the clock stood still: the task has given up its request all
-    /// the same. Or its `schedule()`, if the task was preempted before that.
-    fn yield_uncharged(&mut self, entry: &Entry, kind: Kind) {
-        if entry.in_task() && !entry.preempts && !matches!(kind, Kind::Runtime { .. }) {
-            self.end_yield(entry, matches!(kind, Kind::Switch { .. }));
-        }
-    }
-
-    /// The running task's `sched_yield` is over: `switches`, or it was picked again. Another class yields in its own way.
-    fn end_yield(&mut self, entry: &Entry, switches: bool) {
-        let Entry { cpu, pid, .. } = *entry;
-        if self.current(cpu) != Some(pid) {
-            return;
-        }
-        let (yields, schedules) = (self.take_yield(pid), self.take_in_yield(pid));
-        if !(yields || schedules) || !self.current_is_fair(cpu) {
-            return;
-        }
-        if yields {
-            self.push(Operation::Yield { cpu });
-        }
-        match switches {
-            true => self.cpu(cpu).yielded = true,
-            false => self.push(Operation::Repick { cpu, certain: true }),
-        }
-    }
-
-    /// Whether a task has entered `sched_yield` and not yielded yet; from now on it counts as having yielded.
-    fn take_yield(&mut self, pid: Pid) -> bool {
-        self.tasks.get_mut(&pid).is_some_and(|task| std::mem::take(&mut task.yields))
-    }
-
-    /// Whether a task was preempted between its yield and the `schedule()` of that, which comes now.
-    fn take_in_yield(&mut self, pid: Pid) -> bool {
-        self.tasks.get_mut(&pid).is_some_and(|task| std::mem::take(&mut task.in_yield))
-    }
-
     /// The first record on a CPU shows which task runs there.
     fn start(&mut self, entry: &Entry, ahead: &Window<'_>) {
-    /// Events were lost: start again, with the CPUs that are in a scheduling domain.
         if self.cpu(entry.cpu).current.is_some() {
             return;
         }
@@ -488,6 +438,7 @@ impl Reader {
         }
     }
 
+    /// Events were lost: start again, with the CPUs that are in a scheduling domain.
     fn lost(&mut self) {
         let unannounced = self.unannounced;
         let cpus = self.cpus.iter().map(|view| Cpu { inactive: view.inactive, ..Cpu::default() }).collect();
