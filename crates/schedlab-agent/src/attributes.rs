@@ -49,8 +49,8 @@ pub fn numbers(policy: Policy) -> (u32, u32) {
     (number as u32, u32::from(priority))
 }
 
-/// `sched_setattr` with `sched_runtime` as the custom slice, 0 for the base slice. Kernels without custom slices ignore the
-/// value, so it is read back.
+/// `sched_setattr` with `sched_runtime` as the custom slice, 0 for the base slice. Kernels without custom slices ignore
+/// the value, so it is read back.
 pub fn slice(slice: Nanos) -> AttributeResult {
     let now = sched_getattr().map_err(failed(Failure::Slice))?;
     sched_setattr(&SchedAttr { runtime: slice, ..now }).map_err(failed(Failure::Slice))?;

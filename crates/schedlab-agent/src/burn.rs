@@ -1,10 +1,10 @@
 //! Work: CPU time at a speed that is calibrated for every run, so that "1 ms" is 1 ms on an undisturbed CPU.
 //!
-//! User work is a chain of dependent integer steps that access no memory; their number per nanosecond is measured. Because
-//! work is counted in steps, preemption and a lower clock frequency make it take longer, as in the simulator. Kernel work is
-//! one `poll` that does not wait, of as many entries as it takes: `do_poll` walks them without cond_resched(). They are all
-//! the same socket, because the more an entry costs, the less of the call is the copying of the entries into the kernel,
-//! which has points of might_sleep().
+//! User work is a chain of dependent integer steps that access no memory; their number per nanosecond is measured.
+//! Because work is counted in steps, preemption and a lower clock frequency make it take longer, as in the simulator.
+//! Kernel work is one `poll` that does not wait, of as many entries as it takes: `do_poll` walks them without
+//! cond_resched(). They are all the same socket, because the more an entry costs, the less of the call is the copying
+//! of the entries into the kernel, which has points of might_sleep().
 
 use std::os::fd::OwnedFd;
 use std::sync::mpsc::channel;
@@ -23,8 +23,8 @@ use crate::sys::PollSet;
 pub struct Speed {
     /// Steps of user work in 1024 ns.
     pub steps_per_1024ns: f64,
-    /// Entries of one poll in 1024 ns by a process with one thread, and by one with several, where each takes a reference
-    /// to the file; 0 if no program has kernel work.
+    /// Entries of one poll in 1024 ns by a process with one thread, and by one with several, where each takes a
+    /// reference to the file; 0 if no program has kernel work.
     pub entries_per_1024ns: [f64; 2],
     /// The interquartile range of the batch times, in percent of their median.
     pub spread_pct: f64,
@@ -122,8 +122,8 @@ impl Kernel {
         Ok(Kernel { set: PollSet::new(&socket.0, 0), socket, most: most as usize })
     }
 
-    /// Works in kernel mode for `work` ns at the measured speed: one call, or several where it would exceed the limit of
-    /// open files.
+    /// Works in kernel mode for `work` ns at the measured speed: one call, or several where it would exceed the limit
+    /// of open files.
     pub fn run(&mut self, speed: &Speed, several_threads: bool, work: Nanos) {
         let entries = speed.entries_per_1024ns[usize::from(several_threads)];
         let mut left = ((work as f64 * entries / 1024.0) as usize).max(1);

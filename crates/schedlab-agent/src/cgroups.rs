@@ -1,8 +1,8 @@
 //! The control groups of a run, in the hierarchy that has the cpu controller. They are removed at the end of the run.
 //!
-//! Groups are children of the hierarchy's root, as in the simulator, with names that are unique to the run. In cgroup v2 they
-//! are threaded: as in v1, single threads belong to a group, and a group with tasks may have child groups. Latency nice of
-//! groups is not supported because no mainline kernel has it.
+//! Groups are children of the hierarchy's root, as in the simulator, with names that are unique to the run. In cgroup
+//! v2 they are threaded: as in v1, single threads belong to a group, and a group with tasks may have child groups.
+//! Latency nice of groups is not supported because no mainline kernel has it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -143,7 +143,8 @@ impl Groups {
         Ok(())
     }
 
-    /// Moves the calling process, which has one thread, to the root of the hierarchy, from where threads may enter the groups.
+    /// Moves the calling process, which has one thread, to the root of the hierarchy, from where threads may enter the
+    /// groups.
     pub fn enter_root(&self) -> std::io::Result<()> {
         fs::write(self.root.join("cgroup.procs"), "0")
     }
@@ -158,8 +159,8 @@ impl Groups {
         fs::write(dir.join(file), "0")
     }
 
-    /// The bandwidth statistics from each group's `cpu.stat`. Groups whose `cpu.stat` has none (controller disabled) are left
-    /// out.
+    /// The bandwidth statistics from each group's `cpu.stat`. Groups whose `cpu.stat` has none (controller disabled)
+    /// are left out.
     pub fn cpu_stat(&self) -> BTreeMap<String, [u64; CPU_STATS]> {
         let read = |dir: &PathBuf| parse_cpu_stat(&fs::read_to_string(dir.join("cpu.stat")).ok()?);
         self.dirs.iter().filter_map(|(path, dir)| Some((path.clone(), read(dir)?))).collect()
@@ -183,8 +184,8 @@ impl Groups {
     }
 }
 
-/// Parses `cpu.stat` to times in ns. cgroup v2 has microseconds, v1 nanoseconds under other names. Kernels before 5.15 count
-/// no bursts.
+/// Parses `cpu.stat` to times in ns. cgroup v2 has microseconds, v1 nanoseconds under other names. Kernels before 5.15
+/// count no bursts.
 fn parse_cpu_stat(text: &str) -> Option<[u64; CPU_STATS]> {
     let field = |name: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;

@@ -1,5 +1,5 @@
-//! Counters that the kernel always maintains: switches and CPU time of each task, for runs without a trace, and the CPU time
-//! of the machine.
+//! Counters that the kernel always maintains: switches and CPU time of each task, for runs without a trace, and the CPU
+//! time of the machine.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,8 +1,8 @@
 //! The interpreter on a real thread: each operation of a program is carried out as the system call or the work that it
 //! describes.
 //!
-//! The semantics are those of crates/schedlab-sim/src/programs/{exec,effect,sync}.rs; the conformance tests compare the two.
-//! Livelocks are not detected; they simply use the CPU.
+//! The semantics are those of crates/schedlab-sim/src/programs/{exec,effect,sync}.rs; the conformance tests compare the
+//! two. Livelocks are not detected; they simply use the CPU.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::Arc;

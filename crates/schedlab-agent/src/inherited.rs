@@ -1,5 +1,5 @@
-//! Scheduling attributes that the agent inherits from its caller. All tasks of a run would inherit them too, so they are
-//! reset to the kernel's defaults before anything starts. If this user may not do that, the run is refused.
+//! Scheduling attributes that the agent inherits from its caller. All tasks of a run would inherit them too, so they
+//! are reset to the kernel's defaults before anything starts. If this user may not do that, the run is refused.
 
 use rustix::thread::CpuSet;
 use schedlab_model::{Nanos, USEC};
@@ -11,8 +11,8 @@ use crate::sys::{sched_getattr, sched_setattr, SchedAttr};
 /// The default `timer_slack_ns` (`init_task`).
 const TIMER_SLACK: Nanos = 50 * USEC;
 
-/// Resets policy, nice value, slice, affinity and timer slack of the calling thread to the kernel's defaults. The restriction
-/// by its cpuset remains.
+/// Resets policy, nice value, slice, affinity and timer slack of the calling thread to the kernel's defaults. The
+/// restriction by its cpuset remains.
 pub fn reset() -> Result<()> {
     let inherited = sched_getattr().map_err(crate::error::os("sched_getattr"))?;
     // SCHED_OTHER with nice 0; runtime 0 selects the default slice.

@@ -1,8 +1,8 @@
 //! The agent: the same task programs on real threads and processes of the running kernel.
 //!
-//! The agent is one static binary without Python. It parses a scenario, runs one variant with one seed and writes the same
-//! report as the simulator: application events, timestamped in the programs, and the kernel's scheduler tracepoints are
-//! reduced to metrics by the same code ([`schedlab_metrics`]).
+//! The agent is one static binary without Python. It parses a scenario, runs one variant with one seed and writes the
+//! same report as the simulator: application events, timestamped in the programs, and the kernel's scheduler
+//! tracepoints are reduced to metrics by the same code ([`schedlab_metrics`]).
 
 mod attributes;
 mod burn;

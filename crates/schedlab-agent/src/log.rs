@@ -1,8 +1,8 @@
 //! The application events of each task, written to shared memory while the program runs and read when it is over.
 //!
-//! Chunks are allocated from one pool by one atomic addition, so that the events of a killed task are not lost. Counts of one
-//! metric within 10 ms and on the same side of the end of the warm-up are merged into one event, which does not change the
-//! metrics.
+//! Chunks are allocated from one pool by one atomic addition, so that the events of a killed task are not lost. Counts
+//! of one metric within 10 ms and on the same side of the end of the warm-up are merged into one event, which does not
+//! change the metrics.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64};

@@ -35,7 +35,8 @@ enum Command {
         #[arg(long)]
         out: Option<PathBuf>,
     },
-    /// Make system calls and page faults one by one, each after a marker in the trace, for `schedlab calibrate --sections`.
+    /// Make system calls and page faults one by one, each after a marker in the trace, for `schedlab calibrate
+    /// --sections`.
     Sections {
         /// How often each of them is made.
         #[arg(long, default_value_t = 9)]
@@ -73,8 +74,8 @@ struct Run {
     /// Size of the trace buffer of each CPU, in KiB.
     #[arg(long, default_value_t = 16384)]
     buffer: u32,
-    /// Run the catalogue's workloads as the real program or as the agent's model of it. Default: the program where it is
-    /// installed.
+    /// Run the catalogue's workloads as the real program or as the agent's model of it. Default: the program where it
+    /// is installed.
     #[arg(long)]
     driver: Option<Driver>,
     /// The name of the arm in the report.

@@ -1,10 +1,10 @@
 //! Steps that work on memory: page faults, munmap, reads of the page cache, carried out with real pages.
 //!
-//! A fault that maps a present page is the first write to a page of a shared file in memory; such faults are not batched
-//! (`do_shared_fault`). A fault that clears is the first write to a private page. `munmap` frees the private pages that the
-//! task's faults have made present, the last ones first; what is missing is made present before the call. A read is one
-//! `preadv` of a file in the directory for temporary files, which is in the page cache.
-//! Left out: major faults, pages of 2 MiB, and fork's copy of page tables of a declared size.
+//! A fault that maps a present page is the first write to a page of a shared file in memory; such faults are not
+//! batched (`do_shared_fault`). A fault that clears is the first write to a private page. `munmap` frees the private
+//! pages that the task's faults have made present, the last ones first; what is missing is made present before the
+//! call. A read is one `preadv` of a file in the directory for temporary files, which is in the page cache. Left out:
+//! major faults, pages of 2 MiB, and fork's copy of page tables of a declared size.
 
 use std::fs::File;
 use std::io::Write;

@@ -1,8 +1,9 @@
 //! Prepares the kernel's events for the metrics: in run time, with the scenario's CPU numbers, without foreign tasks.
 //!
-//! A simulated machine runs only the scenario. To give the metrics the same meaning on a real machine, the events of foreign
-//! tasks are removed: a CPU that runs one counts as idle, its wakeups and forks are dropped, and its CPU time is reported as
-//! noise. Idle-while-runnable is the exception, because a CPU is not idle while a foreign task runs on it.
+//! A simulated machine runs only the scenario. To give the metrics the same meaning on a real machine, the events of
+//! foreign tasks are removed: a CPU that runs one counts as idle, its wakeups and forks are dropped, and its CPU time
+//! is reported as noise. Idle-while-runnable is the exception, because a CPU is not idle while a foreign task runs on
+//! it.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +27,8 @@ pub struct Merged {
     pub foreign_switches: u64,
     /// The number of switches within the run, of all tasks.
     pub switches: u64,
-    /// Those among them from a task to which the same CPU had not switched before: the kernel has not recorded every switch.
+    /// Those among them from a task to which the same CPU had not switched before: the kernel has not recorded every
+    /// switch.
     pub unrecorded: u64,
 }
 
@@ -56,8 +58,8 @@ enum Owner {
 }
 
 impl Merger {
-    /// Creates a merger for a run that starts at `begin` and lasts until `end`, measured after `warmup`; `ours` are the threads
-    /// of the scenario.
+    /// Creates a merger for a run that starts at `begin` and lasts until `end`, measured after `warmup`; `ours` are the
+    /// threads of the scenario.
     #[must_use]
     pub fn new(begin: Nanos, warmup: Nanos, end: Nanos, cpus: &[u32], ours: impl Iterator<Item = Pid>) -> Merger {
         Merger {

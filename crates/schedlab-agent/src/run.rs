@@ -1,5 +1,5 @@
-//! One run: calibrate, allocate the shared state, start the tasks, supervise them, end the run, and write the report that
-//! every arm writes.
+//! One run: calibrate, allocate the shared state, start the tasks, supervise them, end the run, and write the report
+//! that every arm writes.
 
 use std::fs::File;
 use std::io::Write;

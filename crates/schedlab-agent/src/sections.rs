@@ -1,9 +1,9 @@
-//! Single system calls and page faults, each after a marker in the trace: the program whose kernel sections are measured.
+//! Single system calls and page faults, each after a marker in the trace: the program whose kernel sections are
+//! measured.
 //!
-//! Before each of them the marker of tracefs gets the line `schedlab NAME KIB NR`: the name of the call, the amount of memory that it
-//! works on and its number; a page fault has the number -1. In the trace, the call is the next one with that number.
-//! Tracing is on from then until the call is over.
-//! Left out: calls that block, and wakeups.
+//! Before each of them the marker of tracefs gets the line `schedlab NAME KIB NR`: the name of the call, the amount of
+//! memory that it works on and its number; a page fault has the number -1. In the trace, the call is the next one with
+//! that number. Tracing is on from then until the call is over. Left out: calls that block, and wakeups.
 
 use std::ffi::CStr;
 use std::fs::{File, OpenOptions};

@@ -1,7 +1,8 @@
-//! Steps that move bytes between CPU and memory: a copy within the task's own buffer, which is as large as its largest step.
+//! Steps that move bytes between CPU and memory: a copy within the task's own buffer, which is as large as its largest
+//! step.
 //!
-//! Half of the bytes are read and half are written, whatever the mix of the program is. The buffer stays in the cache if it fits
-//! there, as the program's arrays would.
+//! Half of the bytes are read and half are written, whatever the mix of the program is. The buffer stays in the cache
+//! if it fits there, as the program's arrays would.
 
 use schedlab_workload::{Op, Program};
 

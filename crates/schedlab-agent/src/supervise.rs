@@ -1,7 +1,8 @@
 //! The processes of a run: a root process in a session of its own starts all others and kills those that remain.
 //!
-//! The supervisor stays outside of the session. When it exits in any way, even by SIGKILL, the root process reads the end of
-//! a pipe, kills every process of its session, removes the control groups and exits, so that nothing outlives a run.
+//! The supervisor stays outside of the session. When it exits in any way, even by SIGKILL, the root process reads the
+//! end of a pipe, kills every process of its session, removes the control groups and exits, so that nothing outlives a
+//! run.
 
 use std::os::fd::OwnedFd;
 use std::time::Duration;

@@ -1,9 +1,9 @@
-//! Synchronisation on futex words in shared memory, with the fast path in user mode and the slow path in the kernel, as in
-//! glibc.
+//! Synchronisation on futex words in shared memory, with the fast path in user mode and the slow path in the kernel, as
+//! in glibc.
 //!
-//! Each type has the semantics of the simulator's object of the same name (crates/schedlab-sim/src/programs/sync.rs), with
-//! two exceptions: the order of waiters is the kernel's (FIFO by priority), and a new waiter of a condition may consume the
-//! wakeup of a waiter that has been signalled and has not run yet, as POSIX allows.
+//! Each type has the semantics of the simulator's object of the same name (crates/schedlab-sim/src/programs/sync.rs),
+//! with two exceptions: the order of waiters is the kernel's (FIFO by priority), and a new waiter of a condition may
+//! consume the wakeup of a waiter that has been signalled and has not run yet, as POSIX allows.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
@@ -81,7 +81,8 @@ impl Futex {
 }
 
 shared! {
-    /// A mutex: 0 free, 1 held, 2 held and waited for (Drepper's third). With priority inheritance the word is the kernel's.
+    /// A mutex: 0 free, 1 held, 2 held and waited for (Drepper's third). With priority inheritance the word is the
+    /// kernel's.
     #[derive(Debug, Default)]
     pub struct Mutex {
         word: AtomicU32,

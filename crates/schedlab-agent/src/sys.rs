@@ -110,8 +110,8 @@ pub fn exec(path: &std::ffi::CStr, name: &std::ffi::CStr) {
     unsafe { libc::execv(path.as_ptr(), arguments.as_ptr()) };
 }
 
-/// `waitpid(-1)`, only for children of this thread if `own_thread`. Returns `None` if no child has exited and `block` is
-/// false.
+/// `waitpid(-1)`, only for children of this thread if `own_thread`. Returns `None` if no child has exited and `block`
+/// is false.
 pub fn wait_any(block: bool, own_thread: bool) -> io::Result<Option<(i32, i32)>> {
     let mut status = 0;
     let options = if block { 0 } else { libc::WNOHANG } | if own_thread { libc::__WNOTHREAD } else { 0 };
@@ -263,7 +263,8 @@ pub fn user_time() -> u64 {
     thread_usage().user_ns + usage(libc::RUSAGE_CHILDREN).user_ns
 }
 
-/// Time in ns that all CPUs together have been idle since boot, as `/proc/stat` counts it (in 1/100 s); 0 if it cannot be read.
+/// Time in ns that all CPUs together have been idle since boot, as `/proc/stat` counts it (in 1/100 s); 0 if it cannot
+/// be read.
 #[must_use]
 pub fn idle_time() -> u64 {
     const TICK: u64 = 10_000_000;
@@ -394,8 +395,8 @@ impl Pages {
         }
     }
 
-    /// Reads one byte of a page: of a private page that nobody has written, the kernel maps the page of zeros. Pages beyond the end
-    /// are ignored.
+    /// Reads one byte of a page: of a private page that nobody has written, the kernel maps the page of zeros. Pages
+    /// beyond the end are ignored.
     pub fn read(&self, page: usize) {
         if page < self.pages {
             // SAFETY: inside the mapping, which only this value uses.

@@ -141,7 +141,8 @@ impl Mailbox {
 }
 
 shared! {
-    /// A list of tasks: the id of the first task plus 1. Only push and take-all are supported, which avoids the ABA problem.
+    /// A list of tasks: the id of the first task plus 1. Only push and take-all are supported, which avoids the ABA
+    /// problem.
     #[derive(Debug)]
     pub struct TaskList {
         top: AtomicU32,

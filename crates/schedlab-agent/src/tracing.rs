@@ -1,7 +1,8 @@
 //! Records the kernel's scheduler tracepoints during a run, in a tracefs instance of its own that is drained to memory.
 //!
-//! The buffer pages are kept as the kernel wrote them and appended to the header of a `trace.dat`, so that the reader of that
-//! format (crates/schedlab-trace) decodes them: with ns resolution, on the clock that the application events use.
+//! The buffer pages are kept as the kernel wrote them and appended to the header of a `trace.dat`, so that the reader
+//! of that format (crates/schedlab-trace) decodes them: with ns resolution, on the clock that the application events
+//! use.
 
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -89,8 +90,8 @@ fn instance_of(tracefs: &Path, pid: u32) -> PathBuf {
     tracefs.join("instances").join(format!("schedlab-{pid}"))
 }
 
-/// Removes the instance that a supervisor left behind when it was killed. The kernel refuses to remove an instance whose
-/// buffers are open, so one in use is kept.
+/// Removes the instance that a supervisor left behind when it was killed. The kernel refuses to remove an instance
+/// whose buffers are open, so one in use is kept.
 pub fn remove_instance_of(pid: u32) {
     if let Ok(tracefs) = mounted() {
         // Usually it does not exist.

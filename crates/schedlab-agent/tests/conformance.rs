@@ -1,7 +1,7 @@
 //! One table of small scenarios that run on the simulator and on real threads, with conditions that must hold on both.
 //!
-//! Nothing here depends on the speed of the computer: only counts, orders and random draws are compared, and lower bounds of
-//! times.
+//! Nothing here depends on the speed of the computer: only counts, orders and random draws are compared, and lower
+//! bounds of times.
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
@@ -33,7 +33,8 @@ struct Case {
     holds: &'static [(&'static str, Must)],
 }
 
-/// Two endless loops share CPU 0; `count` is the number of iterations of each. Other tasks of the machine slow down both.
+/// Two endless loops share CPU 0; `count` is the number of iterations of each. Other tasks of the machine slow down
+/// both.
 const TWO_LOOPS: &str = r#"
     cpus = "0"
     program = [ { loop = "forever", do = [ { run = "500us" }, { count = "turns" } ] } ]
@@ -582,8 +583,8 @@ fn weights_divide_a_cpu_on_both() {
 /// CPU time of two loops that shows their shares: a slice or two of the smaller one are 5% of its part.
 const ENOUGH_CPU_NS: f64 = 600e6;
 
-/// A run in which the loops of two workloads got enough CPU time together, however busy the CPU is otherwise; `None` with a
-/// printed reason if that is not possible here.
+/// A run in which the loops of two workloads got enough CPU time together, however busy the CPU is otherwise; `None`
+/// with a printed reason if that is not possible here.
 fn with_enough_cpu_time(name: &str, workloads: &str) -> Option<(Scenario, Json)> {
     for duration in ["1500ms", "6s", "24s"] {
         let (path, scenario) = scenario_for(duration, name, workloads, "");

@@ -1,5 +1,5 @@
-//! Turns a panic of the engine, which is always a bug, into an error with its source location, so that a comparison loses
-//! one run instead of all.
+//! Turns a panic of the engine, which is always a bug, into an error with its source location, so that a comparison
+//! loses one run instead of all.
 
 use std::cell::RefCell;
 use std::panic::{catch_unwind, set_hook, take_hook, AssertUnwindSafe};

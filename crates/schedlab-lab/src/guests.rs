@@ -20,8 +20,8 @@ pub struct PerKernel {
 }
 
 impl PerKernel {
-    /// Sinks for the host and its guests. The host's trace goes to `trace`, that of guest NAME to the file of the same name
-    /// with `-NAME` before the suffix, as trace-cmd names them.
+    /// Sinks for the host and its guests. The host's trace goes to `trace`, that of guest NAME to the file of the same
+    /// name with `-NAME` before the suffix, as trace-cmd names them.
     pub fn new(spec: &RunSpec, host: Plan, trace: Option<&Path>) -> Result<Self, TraceError> {
         let guest = |guest: &Guest| {
             let nr_cpus = guest.run.machine.topology.nr_cpus();

@@ -88,8 +88,8 @@ impl Run {
         }
     }
 
-    /// The result as JSON: `kernel, seed, engine, digest, events, handled, switches, sim_s, ended, metrics, series, tasks
-    /// (the busiest 1,000), tasks_total, cpus, checks`, and `trace_error` if there is one.
+    /// The result as JSON: `kernel, seed, engine, digest, events, handled, switches, sim_s, ended, metrics, series,
+    /// tasks (the busiest 1,000), tasks_total, cpus, checks`, and `trace_error` if there is one.
     #[must_use]
     pub fn to_json(&self) -> serde_json::Value {
         let mut json = self.report.to_json();

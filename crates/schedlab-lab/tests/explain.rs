@@ -23,7 +23,8 @@ fn difference(workload: &str, a: &str, b: &str) -> Option<FirstDifference> {
     explain([&spec("a"), &spec("b")], &AtomicBool::new(false)).unwrap()
 }
 
-/// Workload, variants, the question, and per side the action with its function and feature; "" if the question did not come up.
+/// Workload, variants, the question, and per side the action with its function and feature; "" if the question did not
+/// come up.
 type Case = (&'static str, &'static str, &'static str, Question, [(&'static str, &'static str, &'static str); 2]);
 
 const CASES: &[Case] = &[
@@ -74,7 +75,8 @@ const CASES: &[Case] = &[
 #[test]
 fn the_rule_that_differs_is_named() {
     for (workload, a, b, question, sides) in CASES {
-        // Which decision differs first depends on the timing of the mix: one of these intervals reaches the intended one.
+        // Which decision differs first depends on the timing of the mix: one of these intervals reaches the intended
+        // one.
         let view = |interval: &str| {
             let workload = workload.replace("500us", interval);
             let difference = difference(&workload, a, b).unwrap_or_else(|| panic!("{a} | {b}: no difference"));

@@ -1,4 +1,5 @@
-//! Properties of every row, checked on whole runs: the share of a sleeper, the lag bound with a thousand tasks, known bugs.
+//! Properties of every row, checked on whole runs: the share of a sleeper, the lag bound with a thousand tasks, known
+//! bugs.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -26,9 +27,9 @@ fn the_share_of_a_sleeper_next_to_a_cpu_hog() {
     let text = std::fs::read_to_string(scenarios().join("sleeper-curve.toml")).unwrap();
     let workloads = &text[..text.find("[[variant]]").unwrap()];
     let no_delay = "features = { DELAY_DEQUEUE = false }";
-    // With sleeper credit the share is a half. Without it, a third: the sleeper runs, waits and sleeps for equally long.
-    // With a delayed dequeue it works off negative lag while it sleeps, which restores almost a half up to 6.18 (switch
-    // and wakeup overhead count as runtime); 7.2 places it at V, with a later deadline.
+    // With sleeper credit the share is a half. Without it, a third: the sleeper runs, waits and sleeps for equally
+    // long. With a delayed dequeue it works off negative lag while it sleeps, which restores almost a half up to 6.18
+    // (switch and wakeup overhead count as runtime); 7.2 places it at V, with a later deadline.
     let cases = [
         ("5.2", "", 50.0, 1.0),
         ("5.7", "", 50.0, 1.0),
@@ -76,8 +77,8 @@ fn a_thousand_tasks_stay_within_the_lag_bound() {
     }
 }
 
-/// Every file of `scenarios/bugs` names the commit that fixed the bug in its first line and has metrics whose bounds hold
-/// on a correct scheduler. Variants named `buggy...` must violate a bound, all others must keep them.
+/// Every file of `scenarios/bugs` names the commit that fixed the bug in its first line and has metrics whose bounds
+/// hold on a correct scheduler. Variants named `buggy...` must violate a bound, all others must keep them.
 #[test]
 fn a_known_bug_shows_in_buggy_variants_only() {
     let mut files: Vec<PathBuf> =

@@ -1,5 +1,5 @@
-//! All tests of whole runs with their sinks: one binary, since each would contain the whole engine. A file of this folder is a
-//! module here.
+//! All tests of whole runs with their sinks: one binary, since each would contain the whole engine. A file of this
+//! folder is a module here.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 mod ablate;

@@ -1,5 +1,5 @@
-//! The metrics of a guest, in addition to those of its workloads: where the time of its vCPUs went, why they left it, and where
-//! its wakeups went.
+//! The metrics of a guest, in addition to those of its workloads: where the time of its vCPUs went, why they left it,
+//! and where its wakeups went.
 
 use schedlab_model::Nanos;
 use schedlab_workload::{Better, Unit};

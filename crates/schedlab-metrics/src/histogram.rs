@@ -141,8 +141,8 @@ impl Histogram {
         curve
     }
 
-    /// `(largest value, count)` of every bucket that holds samples, ascending, with buckets of a relative width of 2^-7:
-    /// counts of several runs can be added up.
+    /// `(largest value, count)` of every bucket that holds samples, ascending, with buckets of a relative width of
+    /// 2^-7: counts of several runs can be added up.
     #[must_use]
     pub fn counts(&self) -> Vec<(u64, u64)> {
         let mut merged: Vec<(u64, u64)> = Vec::new();
@@ -176,7 +176,8 @@ impl Histogram {
     fn fill(&self, points: &mut [(f64, u64)]) {
         let (mut seen, mut index) = (0, bucket(self.min));
         for (percent, value) in points {
-            // The tiny allowance keeps 99.9 % of 1000 samples at rank 999, not 1000, whatever the rounding of the product.
+            // The tiny allowance keeps 99.9 % of 1000 samples at rank 999, not 1000, whatever the rounding of the
+            // product.
             let rank = (*percent / 100.0 * self.count as f64 - 1e-6).ceil().clamp(1.0, self.count as f64) as u64;
             while seen < rank && index < BUCKETS {
                 // Most buckets are empty: a row of them that ends before the rank is passed in one step.

@@ -1,8 +1,9 @@
 //! Idle while runnable: CPU time lost on idle CPUs while tasks wait on other runqueues, and what began each loss.
 //!
-//! At every instant the loss is `min(free, stuck)` CPUs, where `free` counts idle CPUs with an empty runqueue and `stuck` the
-//! waiting tasks beyond the one that an idle CPU is about to run itself. Affinity is not in the events: a task pinned to
-//! a busy CPU counts as stuck. The kernel itself is not work-conserving, so this is a metric, never an error.
+//! At every instant the loss is `min(free, stuck)` CPUs, where `free` counts idle CPUs with an empty runqueue and
+//! `stuck` the waiting tasks beyond the one that an idle CPU is about to run itself. Affinity is not in the events: a
+//! task pinned to a busy CPU counts as stuck. The kernel itself is not work-conserving, so this is a metric, never an
+//! error.
 
 use schedlab_model::Nanos;
 

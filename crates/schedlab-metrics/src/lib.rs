@@ -1,7 +1,7 @@
 //! Streaming reductions over trace events: the only place where the numbers of a run are computed.
 //!
-//! [`Metrics`] is a [`schedlab_trace::Sink`] that reduces events to a [`Report`]. Simulated and recorded runs use the same
-//! code. Memory grows with the number of tasks and CPUs, never with the number of events.
+//! [`Metrics`] is a [`schedlab_trace::Sink`] that reduces events to a [`Report`]. Simulated and recorded runs use the
+//! same code. Memory grows with the number of tasks and CPUs, never with the number of events.
 //!
 //! ```
 //! use schedlab_metrics::{Metrics, Plan};

@@ -216,8 +216,8 @@ impl Report {
 /// The most tasks that a result lists.
 const TASKS_LISTED: usize = 1000;
 
-/// Writes `tasks` (the busiest, sorted by pid) and `tasks_total` into a result. Repeated workloads fork millions of tasks,
-/// so a full list would be useless.
+/// Writes `tasks` (the busiest, sorted by pid) and `tasks_total` into a result. Repeated workloads fork millions of
+/// tasks, so a full list would be useless.
 pub fn list_tasks(result: &mut serde_json::Value, mut tasks: Vec<serde_json::Value>, total: u64) {
     if tasks.len() > TASKS_LISTED {
         tasks.sort_by_key(|task| (std::cmp::Reverse(task["cpu_ns"].as_u64()), task["pid"].as_i64()));

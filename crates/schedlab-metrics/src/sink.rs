@@ -51,8 +51,8 @@ impl Metrics {
         }
     }
 
-    /// The slot of the task that a CPU switches from, if that is what is known to run there. The first switch of a CPU shows
-    /// what ran there before; later ones should agree with what is known, unless events were lost.
+    /// The slot of the task that a CPU switches from, if that is what is known to run there. The first switch of a CPU
+    /// shows what ran there before; later ones should agree with what is known, unless events were lost.
     #[inline(always)]
     fn running_slot(&self, cpu: CpuId, prev: Pid) -> Option<usize> {
         let Cpu { running, known, .. } = *self.cpus.get(cpu.index())?;

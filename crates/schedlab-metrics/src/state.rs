@@ -13,8 +13,8 @@ use crate::{Histogram, Plan};
 /// Reduces a stream of events to a [`Report`].
 ///
 /// - `wakeup_latency`: from `sched_waking` (from `sched_wakeup` where that is missing) until the wakee runs.
-/// - `run_delay`: from `sched_wakeup` (from `sched_waking` where that is missing), `sched_wakeup_new` or a preemption until the
-///   task runs.
+/// - `run_delay`: from `sched_wakeup` (from `sched_waking` where that is missing), `sched_wakeup_new` or a preemption
+///   until the task runs.
 /// - `run_time`: from a switch to the task until the switch away from it.
 ///
 /// A sample belongs to the instant of its last event; a time total is cut at the warm-up.

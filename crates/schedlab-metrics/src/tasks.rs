@@ -1,5 +1,6 @@
-//! The state of every task according to its events. The first [`KEPT`] tasks keep their entry until the end of the run; a
-//! later one is added to the others of its name when it exits, and its entry is reused: memory grows with living tasks only.
+//! The state of every task according to its events. The first [`KEPT`] tasks keep their entry until the end of the run;
+//! a later one is added to the others of its name when it exits, and its entry is reused: memory grows with living
+//! tasks only.
 
 use std::collections::BTreeMap;
 

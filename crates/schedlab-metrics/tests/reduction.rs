@@ -222,7 +222,8 @@ fn program_metrics_come_in_their_unit() {
     assert_eq!(json["series"]["w.latency"]["curve"].as_array().unwrap().last().unwrap()[1], 4.0);
 }
 
-/// The metrics of the tasks that report to a workload: 10 alone, 20 alone, both, and a workload of which no task reports.
+/// The metrics of the tasks that report to a workload: 10 alone, 20 alone, both, and a workload of which no task
+/// reports.
 #[test]
 fn the_scheduler_is_measured_for_the_tasks_of_a_workload() {
     let of = |workload: &str| {
@@ -317,7 +318,8 @@ proptest! {
     }
 }
 
-/// A legal FIFO schedule: at each step time passes, one of four tasks wakes if it sleeps, then the current one gives up.
+/// A legal FIFO schedule: at each step time passes, one of four tasks wakes if it sleeps, then the current one gives
+/// up.
 fn schedule(steps: &[(Nanos, usize, bool)]) -> (Vec<Event>, Nanos) {
     let (mut events, mut queue, mut current, mut time) = (Vec::new(), Vec::<Pid>::new(), 0, 0);
     for (pass, wakee, sleeps) in steps {
@@ -381,8 +383,8 @@ fn ended_tasks_beyond_the_first_thousand_are_added_up_by_name() {
     }
 }
 
-/// Events were lost: a task that was running on CPU 0 exits on CPU 1, and its entry is freed. CPU 0 then switches from the idle
-/// task, which is not that entry.
+/// Events were lost: a task that was running on CPU 0 exits on CPU 1, and its entry is freed. CPU 0 then switches from
+/// the idle task, which is not that entry.
 #[test]
 fn an_entry_that_was_freed_is_not_the_task_of_a_cpu() {
     let last: Pid = 1_002;

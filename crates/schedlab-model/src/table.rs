@@ -3,9 +3,9 @@
 use std::ops::{Deref, DerefMut, Index, IndexMut};
 use std::slice::SliceIndex;
 
-/// A vector that is read and written at single places. An index out of range is an error of the program, as it is with a vector;
-/// here the message does not name the index and the length, so that a look-up does not keep them in registers for it (a context
-/// switch makes about 180 look-ups). Iterators and slices are those of the vector.
+/// A vector that is read and written at single places. An index out of range is an error of the program, as it is with
+/// a vector; here the message does not name the index and the length, so that a look-up does not keep them in registers
+/// for it (a context switch makes about 180 look-ups). Iterators and slices are those of the vector.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Table<T>(Vec<T>);
 

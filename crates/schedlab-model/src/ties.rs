@@ -1,4 +1,5 @@
-//! Ties that a kernel leaves to chance: which of two simultaneous events of different CPUs comes first, where a rotor starts.
+//! Ties that a kernel leaves to chance: which of two simultaneous events of different CPUs comes first, where a rotor
+//! starts.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 

@@ -86,7 +86,8 @@ pub struct Topology {
 }
 
 impl Topology {
-    /// Builds from one place per CPU. A core must lie within one cluster, a cluster within one LLC, an LLC within one node.
+    /// Builds from one place per CPU. A core must lie within one cluster, a cluster within one LLC, an LLC within one
+    /// node.
     pub fn new(places: Vec<CpuPlace>) -> Result<Self, TopologyError> {
         if places.is_empty() {
             return Err(TopologyError::Empty);
@@ -173,8 +174,8 @@ impl Topology {
         Topology { places, cluster: self.smt.clone(), share_id: llc_ids, has_clusters: false, ..self.clone() }
     }
 
-    /// The machine while only some CPUs are active (`cpu_active_mask`). The others share nothing with any CPU, are in no mask but
-    /// their own and have no domains. [`Topology::node`] of such a CPU has the active CPUs of its node.
+    /// The machine while only some CPUs are active (`cpu_active_mask`). The others share nothing with any CPU, are in
+    /// no mask but their own and have no domains. [`Topology::node`] of such a CPU has the active CPUs of its node.
     #[must_use]
     pub fn with_active(&self, active: &CpuMask) -> Self {
         let active = active.and(&self.all);

@@ -1,4 +1,5 @@
-//! Prints what one operation of the fair class costs, in ns, against the number of queued tasks, of groups and their depth.
+//! Prints what one operation of the fair class costs, in ns, against the number of queued tasks, of groups and their
+//! depth.
 //!
 //! A part of `make bench`; with a version as argument, only its ping-pong runs, for a profiler.
 

@@ -1,7 +1,7 @@
 //! The CPUs that a selection considered before it chose one: in which function, in which role, with what result.
 //!
-//! The last candidate is the one that decided. The others show why it was chosen over them: idle state, load and cache of
-//! every candidate at that moment. The search of a whole cache is one candidate, with the number of CPUs tested.
+//! The last candidate is the one that decided. The others show why it was chosen over them: idle state, load and cache
+//! of every candidate at that moment. The search of a whole cache is one candidate, with the number of CPUs tested.
 
 use schedlab_model::CpuId;
 use serde::Serialize;

@@ -1,9 +1,9 @@
 //! The interface between core code and a scheduling class (`struct sched_class`, kernel/sched/sched.h).
 //!
-//! A class has its own runqueues and task state and accesses the rest of the scheduler as a [`Core`]. Core code walks the
-//! classes from the highest to the lowest ([`ClassList`]) and names none of them. Calls are dispatched statically; a class
-//! that no task has ever belonged to costs a branch. `idle` is the last class of every list. As the running or the next
-//! task, `None` is the idle task.
+//! A class has its own runqueues and task state and accesses the rest of the scheduler as a [`Core`]. Core code walks
+//! the classes from the highest to the lowest ([`ClassList`]) and names none of them. Calls are dispatched statically;
+//! a class that no task has ever belonged to costs a branch. `idle` is the last class of every list. As the running or
+//! the next task, `None` is the idle task.
 
 mod id;
 mod idle;
@@ -26,8 +26,8 @@ use crate::{Core, Moves, Resched, TaskAttr, WakeKind};
 
 /// A scheduling class. The verbs are the kernel's; `cpu` is the runqueue, locked and with its clock at `now`.
 ///
-/// Every class is informed of every task by [`SchedClass::task_new`], whichever class the task belongs to. A class reports
-/// the number of its runnable tasks to [`Core::set_nr_running`] whenever that may have changed.
+/// Every class is informed of every task by [`SchedClass::task_new`], whichever class the task belongs to. A class
+/// reports the number of its runnable tasks to [`Core::set_nr_running`] whenever that may have changed.
 #[allow(unused_variables)]
 pub trait SchedClass {
     /// The place of the class in its list.
@@ -36,7 +36,8 @@ pub trait SchedClass {
     /// Sets the place of the class in its list.
     fn set_id(&mut self, id: ClassId);
 
-    /// Whether a task with these attributes may belong to this class. It belongs to the highest class that returns true.
+    /// Whether a task with these attributes may belong to this class. It belongs to the highest class that returns
+    /// true.
     fn takes(&self, attr: &TaskAttr) -> bool;
 
     /// A task is created (`__sched_fork`), possibly with the id of a released one. `mine`: it belongs to this class.
@@ -62,14 +63,14 @@ pub trait SchedClass {
     /// `yield_task` of the running task.
     fn yield_task(&mut self, core: &mut Core, cpu: CpuId, now: Nanos) {}
 
-    /// `yield_to_task`: the running task of `cpu` yields in favour of another of this class, which may be queued on any CPU.
-    /// Whether it did.
+    /// `yield_to_task`: the running task of `cpu` yields in favour of another of this class, which may be queued on any
+    /// CPU. Whether it did.
     fn yield_to_task(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, now: Nanos) -> bool {
         false
     }
 
-    /// `wakeup_preempt`: whether a task of this class that has just been queued preempts the running one, which belongs to
-    /// this class too or is the idle task. `need_resched`: TIF_NEED_RESCHED is set already.
+    /// `wakeup_preempt`: whether a task of this class that has just been queued preempts the running one, which belongs
+    /// to this class too or is the idle task. `need_resched`: TIF_NEED_RESCHED is set already.
     fn wakeup_preempt(
         &mut self,
         core: &mut Core,
@@ -80,8 +81,8 @@ pub trait SchedClass {
         now: Nanos,
     ) -> Resched;
 
-    /// `select_task_rq`: the CPU for a task that may use several CPUs, and the rule that selected it. `tested.from()` is the CPU that
-    /// executes the search.
+    /// `select_task_rq`: the CPU for a task that may use several CPUs, and the rule that selected it. `tested.from()`
+    /// is the CPU that executes the search.
     fn select_task_rq(
         &mut self,
         core: &mut Core,
@@ -93,8 +94,8 @@ pub trait SchedClass {
         (core.cpu_of(task), "last CPU")
     }
 
-    /// `migrate_task_rq` and `set_task_rq`: the task now belongs to another CPU. Called for every class except one that has
-    /// moved the task itself.
+    /// `migrate_task_rq` and `set_task_rq`: the task now belongs to another CPU. Called for every class except one that
+    /// has moved the task itself.
     fn migrate_task_rq(&mut self, core: &mut Core, task: TaskId, from: CpuId, to: CpuId, now: Nanos) {}
 
     /// `balance` of a class whose last task is leaving the CPU, before the pick: pulls tasks from other CPUs.
@@ -110,7 +111,8 @@ pub trait SchedClass {
     /// `pick_task`: the task of this class that would run.
     fn pick_task(&mut self, core: &mut Core, cpu: CpuId, now: Nanos) -> Option<TaskId>;
 
-    /// `pick_next_task` where the running task, if any, is of this class: picks the next task, puts the running one and sets the next.
+    /// `pick_next_task` where the running task, if any, is of this class: picks the next task, puts the running one and
+    /// sets the next.
     fn pick_next_task(&mut self, core: &mut Core, cpu: CpuId, now: Nanos) -> Option<TaskId> {
         let (prev, next) = (core.curr(cpu), self.pick_task(core, cpu, now));
         if prev != next {
@@ -243,8 +245,8 @@ pub trait SchedClass {
     /// `task_cache_work` of the task that runs on the CPU, about to return to user mode.
     fn task_cache_work(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, now: Nanos) {}
 
-    /// The task has run on its CPU in user mode for so long, and has used the next part of its memory. `may_move`: it may move to
-    /// the node that it prefers.
+    /// The task has run on its CPU in user mode for so long, and has used the next part of its memory. `may_move`: it
+    /// may move to the node that it prefers.
     fn numa_access(
         &mut self,
         core: &mut Core,

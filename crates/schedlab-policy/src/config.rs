@@ -150,8 +150,8 @@ impl KernelConfig {
         Ok(info)
     }
 
-    /// A write to tunable_scaling derives the normalized values and `sched_nr_latency` anew (`sched_update_scaling`); where
-    /// they are sysctls, one to the lengths does too.
+    /// A write to tunable_scaling derives the normalized values and `sched_nr_latency` anew (`sched_update_scaling`);
+    /// where they are sysctls, one to the lengths does too.
     fn put_knob(&mut self, knob: Knob, value: u64) {
         self.knobs.put(knob, value);
         let sysctl = self.rules.sysctl_updates_nr_latency

@@ -137,8 +137,8 @@ pub struct Decision {
     pub rule: &'static str,
     /// The feature that made the difference, if one did.
     pub feature: Option<Feature>,
-    /// The two numbers compared, with their names; signed differences from the queue's zero point. One without a name is
-    /// none.
+    /// The two numbers compared, with their names; signed differences from the queue's zero point. One without a name
+    /// is none.
     pub compared: [(&'static str, i64); 2],
 }
 

@@ -1,6 +1,7 @@
 //! Why an entity is enqueued, dequeued or woken (`ENQUEUE_*`, `DEQUEUE_*`, `WF_*`, kernel/sched/sched.h).
 
-/// Why an entity is enqueued (`ENQUEUE_*`). Without any flag it is requeued; with `migrated` alone the balancer moves it.
+/// Why an entity is enqueued (`ENQUEUE_*`). Without any flag it is requeued; with `migrated` alone the balancer moves
+/// it.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Enqueue {
     /// ENQUEUE_WAKEUP.

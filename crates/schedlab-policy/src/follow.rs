@@ -1,4 +1,5 @@
-//! Adopts what a trace shows of the fair class of a recorded kernel, for a replay. Nothing here is a rule of the scheduler.
+//! Adopts what a trace shows of the fair class of a recorded kernel, for a replay. Nothing here is a rule of the
+//! scheduler.
 //!
 //! What the kernel does by itself the replay calls as the simulator does, as functions of [`Sched`].
 
@@ -24,8 +25,8 @@ impl Sched {
 
 /// Decisions and charges that the trace shows.
 impl Follow<'_> {
-    /// Charges the running task exactly `ran` ns, on its own queue alone: the kernel charges the groups above when it next
-    /// updates their queues.
+    /// Charges the running task exactly `ran` ns, on its own queue alone: the kernel charges the groups above when it
+    /// next updates their queues.
     pub fn update_curr(&mut self, cpu: CpuId, ran: Nanos) {
         self.fair.update_curr_by(cpu, ran, true);
         self.sync(cpu);
@@ -69,7 +70,8 @@ impl Follow<'_> {
 
 /// Where tasks are, and their attributes.
 impl Follow<'_> {
-    /// `set_task_cpu` of a task that is not queued; `now`: the clock by which its load decays before it moves, if known.
+    /// `set_task_cpu` of a task that is not queued; `now`: the clock by which its load decays before it moves, if
+    /// known.
     pub fn set_task_cpu(&mut self, task: TaskId, from: CpuId, to: CpuId, now: Option<Nanos>) {
         if let Some(now) = now {
             self.fair.migrate_load_avg(task, now);
@@ -109,8 +111,8 @@ impl Follow<'_> {
 
 /// Loads and caches.
 impl Follow<'_> {
-    /// `sync_entity_load_avg` of the running task, with which `sched_balance_find_dst_cpu` begins at an exec. The simulator
-    /// leaves it out.
+    /// `sync_entity_load_avg` of the running task, with which `sched_balance_find_dst_cpu` begins at an exec. The
+    /// simulator leaves it out.
     pub fn sync_entity_load_avg(&mut self, task: TaskId) {
         self.fair.sync_entity_load_avg(task);
     }
@@ -130,7 +132,8 @@ impl Follow<'_> {
         self.fair.update_cfs_rq_h_load(cpu, jiffies);
     }
 
-    /// `can_migrate_task` of a task, where a trace shows it in a pass: unless it is moved, the next pass considers it last.
+    /// `can_migrate_task` of a task, where a trace shows it in a pass: unless it is moved, the next pass considers it
+    /// last.
     pub fn can_migrate_task(&mut self, task: TaskId) {
         self.fair.list_move(self.core.cpu_of(task), task);
     }

@@ -9,5 +9,6 @@ pub(crate) type Jiffies = u64;
 /// machine boots.
 ///
 /// The value is an assumption. Any value above the longest interval between two balances of a domain (HZ * CPUs / 10
-/// jiffies, 102 s on 1,024 CPUs) has the same effect: every domain is due, and every average of idle time is at its ceiling.
+/// jiffies, 102 s on 1,024 CPUs) has the same effect: every domain is due, and every average of idle time is at its
+/// ceiling.
 pub(crate) const UPTIME: Nanos = 300 * SEC;

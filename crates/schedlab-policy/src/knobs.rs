@@ -83,7 +83,8 @@ macro_rules! knobs {
             changes: &[$(Change { when: when!($how $release $origin $text), value: $value },)*],
         },)+];
 
-        /// The values in force, scaled; a knob that the kernel lacks has the value it is introduced with, and is not read.
+        /// The values in force, scaled. A knob that the kernel lacks has the value it is introduced with, and is not
+        /// read.
         #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
         pub struct Knobs {
             $(#[doc = $effect] pub $field: Nanos,)+

@@ -1,9 +1,9 @@
 //! What differs between two configured kernels, mechanism by mechanism, so that one can be given to the other alone.
 //!
 //! Features, knobs, HZ and the preemption model are switches in the kernel too. Rules are not: what two versions do
-//! differently is split here into the smallest parts that make sense alone. Rules that do not are exchanged in a bundle,
-//! which its name says: between CFS and EEVDF everything that only one of the two algorithms reads, between two kinds of
-//! slice protection also the wakeup check that works on them.
+//! differently is split here into the smallest parts that make sense alone. Rules that do not are exchanged in a
+//! bundle, which its name says: between CFS and EEVDF everything that only one of the two algorithms reads, between two
+//! kinds of slice protection also the wakeup check that works on them.
 
 use std::mem::discriminant;
 
@@ -29,7 +29,8 @@ pub struct Mechanism {
     pub a: String,
     /// What the second has.
     pub b: String,
-    /// The bundle it belongs to, if only one of the two kernels has it: it can be flipped there alone, but nowhere else.
+    /// The bundle it belongs to, if only one of the two kernels has it: it can be flipped there alone, but nowhere
+    /// else.
     pub within: Option<&'static str>,
     what: What,
 }

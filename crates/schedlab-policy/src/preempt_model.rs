@@ -66,8 +66,8 @@ pub(crate) const fn folio_batch_at(release: Release) -> u32 {
     value_at(15, CHANGES, release)
 }
 
-/// How long a time slice extension lasts (`rseq_slice_ext_nsecs`, debugfs `rseq/slice_ext_nsec`), ns; 0: the kernel has none.
-/// The series merged for 7.0 begins with 30 us and ends with 5 us (21c0e92d0681).
+/// How long a time slice extension lasts (`rseq_slice_ext_nsecs`, debugfs `rseq/slice_ext_nsec`), ns; 0: the kernel has
+/// none. The series merged for 7.0 begins with 30 us and ends with 5 us (21c0e92d0681).
 pub(crate) const fn slice_extension_at(release: Release) -> Nanos {
     const CHANGES: &[Change<Nanos>] = &[Change { when: when!(from "7.0" by "3c78aaec19b0"), value: 5_000 }];
     value_at(0, CHANGES, release)
@@ -131,7 +131,8 @@ impl PreemptModel {
         self == PreemptModel::Voluntary
     }
 
-    /// A full request is answered with a time slice extension, as a lazy one is (TIF_SLICE_EXT_SCHED of kernel/entry/common.c).
+    /// A full request is answered with a time slice extension, as a lazy one is (TIF_SLICE_EXT_SCHED of
+    /// kernel/entry/common.c).
     #[must_use]
     pub fn extends_full_requests(self) -> bool {
         self != PreemptModel::Rt

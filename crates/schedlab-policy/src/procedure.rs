@@ -1,9 +1,11 @@
-//! The procedures of core code: [`try_to_wake_up()`], [`wake_up_new_task()`], [`sched_ttwu_pending()`], [`__schedule()`].
+//! The procedures of core code: [`try_to_wake_up()`], [`wake_up_new_task()`], [`sched_ttwu_pending()`],
+//! [`__schedule()`].
 //!
-//! A procedure is the kernel's function, step by step. It passes everything that happens outside the policy to its [`Driver`] as
-//! an [`Effect`], when the kernel does it: the driver carries it out and charges its cost. The order of the kernel's steps is code
-//! in one place, which contains neither costs nor the passing of time. Decisions come from the driver's [`Scheduler`]. The
-//! simulator's is a [`Sched`](crate::Sched); that of a replay returns what a real kernel was recorded to decide.
+//! A procedure is the kernel's function, step by step. It passes everything that happens outside the policy to its
+//! [`Driver`] as an [`Effect`], when the kernel does it: the driver carries it out and charges its cost. The order of
+//! the kernel's steps is code in one place, which contains neither costs nor the passing of time. Decisions come from
+//! the driver's [`Scheduler`]. The simulator's is a [`Sched`](crate::Sched); that of a replay returns what a real
+//! kernel was recorded to decide.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -71,7 +73,8 @@ pub trait Driver {
         false
     }
 
-    /// Newidle balancing is over. True: its time passes first, and the driver calls [`schedule_after_newidle`] after it.
+    /// Newidle balancing is over. True: its time passes first, and the driver calls [`schedule_after_newidle`] after
+    /// it.
     fn newidle_takes_time(&mut self, _cpu: CpuId) -> bool {
         false
     }
@@ -79,8 +82,8 @@ pub trait Driver {
     /// Carries out an effect.
     fn effect(&mut self, effect: Effect);
 
-    /// A balancing pass is over and may have moved tasks: carries out their tracepoints, the reschedules that it requests
-    /// and its cost.
+    /// A balancing pass is over and may have moved tasks: carries out their tracepoints, the reschedules that it
+    /// requests and its cost.
     fn balanced(&mut self, moves: &Moves);
 
     /// `select_task_rq` has chosen a CPU; the cost of its search is the waker's. Returns the CPU that the task goes to.

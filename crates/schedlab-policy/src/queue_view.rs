@@ -1,6 +1,7 @@
 //! A queue at one moment as plain data: what a person needs to see why one task runs and another waits.
 //!
-//! Vruntimes and deadlines are distances from the zero point of their own queue (`entity_key`), so that they fit a line.
+//! Vruntimes and deadlines are distances from the zero point of their own queue (`entity_key`), so that they fit a
+//! line.
 
 use schedlab_model::{Nanos, Pid};
 use serde::Serialize;

@@ -1,9 +1,9 @@
-//! The scheduler of one kernel, the part of core.c: which task runs on which CPU, where a woken task is placed, which CPU
-//! balances when.
+//! The scheduler of one kernel, the part of core.c: which task runs on which CPU, where a woken task is placed, which
+//! CPU balances when.
 //!
 //! The policy has no time of its own: every call is passed `now`, and the costs of actions are the caller's. It follows
-//! kernel/sched/core.c of 6.1 to 7.2. Core code calls the classes through [`SchedClass`](crate::class::SchedClass) and names
-//! none of them. Not modelled: the stop class.
+//! kernel/sched/core.c of 6.1 to 7.2. Core code calls the classes through [`SchedClass`](crate::class::SchedClass) and
+//! names none of them. Not modelled: the stop class.
 
 mod available_idle_cpu;
 mod balance;
@@ -103,14 +103,15 @@ impl<L: ClassList> Sched<L> {
         Sched { core, classes, released: Vec::new() }
     }
 
-    /// Sets the time that the caller charges for a pass over a domain and for each CPU that it examines. It replaces the
-    /// kernel's own clock reads during a walk, which gate newidle balance (`max_newidle_lb_cost`).
+    /// Sets the time that the caller charges for a pass over a domain and for each CPU that it examines. It replaces
+    /// the kernel's own clock reads during a walk, which gate newidle balance (`max_newidle_lb_cost`).
     pub fn set_balance_cost(&mut self, per_pass: Nanos, per_cpu: Nanos) {
         self.core.balance_cost = BalanceCost { per_pass, per_cpu };
     }
 
-    /// Sets the time that the caller charges for the test of one CPU in the search for an idle one, by its distance (same,
-    /// smt, llc, node, remote). It replaces the kernel's own clock reads around `select_idle_cpu` (`avg_scan_cost`).
+    /// Sets the time that the caller charges for the test of one CPU in the search for an idle one, by its distance
+    /// (same, smt, llc, node, remote). It replaces the kernel's own clock reads around `select_idle_cpu`
+    /// (`avg_scan_cost`).
     pub fn set_scan_cost(&mut self, per_cpu: [Nanos; 5]) {
         self.core.scan_cost = per_cpu;
     }
@@ -242,8 +243,8 @@ impl<L: ClassList> Sched<L> {
         self.core.loses_time_from(cpu, now);
     }
 
-    /// The hypervisor took this many ns from the CPU just before `now`. `rq->clock_task` leaves them out, and the balancer
-    /// lowers the capacity of the CPU accordingly (`update_irq_load_avg`).
+    /// The hypervisor took this many ns from the CPU just before `now`. `rq->clock_task` leaves them out, and the
+    /// balancer lowers the capacity of the CPU accordingly (`update_irq_load_avg`).
     pub fn lost_time(&mut self, cpu: CpuId, now: Nanos, lost: Nanos) {
         self.core.lost_time(cpu, now, lost);
     }

@@ -1,24 +1,25 @@
-//! Load weights and the kernel's fixed-point division by them (`prio_to_weight`, `__calc_delta`, kernel/sched/core.c and
-//! fair.c).
+//! Load weights and the kernel's fixed-point division by them (`prio_to_weight`, `__calc_delta`, kernel/sched/core.c
+//! and fair.c).
 //!
 //! # What `calc_delta` computes
 //!
-//! Everything that depends on weights is a rule of three: a time `x` times a weight `w` divided by a weight `L`. vruntime
-//! is `x * 1024 / L` (wall time at the speed of a nice-0 task), a CFS slice is `period * w / L`. A 64-bit division at every
-//! charge used to be expensive, so kernels multiply by an inverse instead: with `inv = 2^32 / L`, rounded down,
+//! Everything that depends on weights is a rule of three: a time `x` times a weight `w` divided by a weight `L`.
+//! vruntime is `x * 1024 / L` (wall time at the speed of a nice-0 task), a CFS slice is `period * w / L`. A 64-bit
+//! division at every charge used to be expensive, so kernels multiply by an inverse instead: with `inv = 2^32 / L`,
+//! rounded down,
 //!
 //! ```text
 //! x * w / L  =  x * (w * inv) / 2^32        approximately
 //! ```
 //!
-//! `inv` is tabulated for the weights of nice values and computed on demand for sums. The factor `F = w * inv` must fit 32
-//! bits to be multiplied by a 64-bit `x` without overflow. If it does not, it is shifted right by `s` bits and the final
-//! shift is `32 - s`; the bits shifted out, and the rounding of `inv`, are the error, about one part in 2^22 for the usual
-//! weights. 7.x divides on 64 bits instead: `floor(x * w / L)`, with weights at full resolution, exact as long as `x * w`
-//! does not wrap.
+//! `inv` is tabulated for the weights of nice values and computed on demand for sums. The factor `F = w * inv` must fit
+//! 32 bits to be multiplied by a 64-bit `x` without overflow. If it does not, it is shifted right by `s` bits and the
+//! final shift is `32 - s`; the bits shifted out, and the rounding of `inv`, are the error, about one part in 2^22 for
+//! the usual weights. 7.x divides on 64 bits instead: `floor(x * w / L)`, with weights at full resolution, exact as
+//! long as `x * w` does not wrap.
 //!
-//! Weights have 10 more bits than the table on 64-bit kernels (full resolution), so that the shares of groups do not round
-//! to nothing; `scale_load_down` takes them away again.
+//! Weights have 10 more bits than the table on 64-bit kernels (full resolution), so that the shares of groups do not
+//! round to nothing; `scale_load_down` takes them away again.
 
 use crate::FairPolicy;
 

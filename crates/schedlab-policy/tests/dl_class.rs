@@ -93,8 +93,8 @@ proptest! {
         prop_assert!(wrong.is_none(), "{}", wrong.unwrap_or_default());
     }
 
-    /// A task gets no more than its runtime in each period, however much it needs: exactly with a timer at its end, else with at
-    /// most a tick too much, which is taken from its next period.
+    /// A task gets no more than its runtime in each period, however much it needs: exactly with a timer at its end,
+    /// else with at most a tick too much, which is taken from its next period.
     #[test]
     fn a_greedy_task_gets_its_bandwidth_and_no_more(
         runtime in 500u64..8_000, factor in 3u64..9, hrtick: bool, constrained: bool,
@@ -177,8 +177,8 @@ fn admission_counts_cpus_and_limits() {
     assert_eq!(rounded, [400.0, 200.0, 500.0]);
 }
 
-/// The wakeup rule, in ms from the first wakeup: a task with 10 of every 100 that sleeps after `ran` and wakes at `wakes`
-/// has this deadline, and must run this long to use its runtime up.
+/// The wakeup rule, in ms from the first wakeup: a task with 10 of every 100 that sleeps after `ran` and wakes at
+/// `wakes` has this deadline, and must run this long to use its runtime up.
 #[test]
 fn a_wakeup_keeps_its_runtime_only_if_that_is_within_its_share() {
     let cases: &[(u64, u64, u64, u64)] = &[
@@ -208,7 +208,8 @@ fn a_wakeup_keeps_its_runtime_only_if_that_is_within_its_share() {
     }
 }
 
-/// A deadline shorter than the period: the revised rule takes runtime, and a wakeup after the deadline waits for the period.
+/// A deadline shorter than the period: the revised rule takes runtime, and a wakeup after the deadline waits for the
+/// period.
 #[test]
 fn constrained_deadlines_follow_the_revised_rule() {
     let dl = dl(10 * MSEC, 40 * MSEC, 100 * MSEC);

@@ -68,8 +68,8 @@ fn shares_of_nice_0_5_19_match_the_weights() {
 }
 
 /// Long stretches of one task alone, which move vruntime furthest, between contested seconds. At nice 19 ten years are
-/// more virtual time than 64 bits hold. Left out: kernels whose v0 does not follow a task that runs alone (mainline mended
-/// that with b3d99f43c72b), which overflow as the row does.
+/// more virtual time than 64 bits hold. Left out: kernels whose v0 does not follow a task that runs alone (mainline
+/// mended that with b3d99f43c72b), which overflow as the row does.
 #[test]
 fn nothing_overflows_in_ten_years() {
     const YEAR: Nanos = 365 * 24 * 3600 * SEC;
@@ -120,7 +120,8 @@ fn nothing_overflows_in_ten_years() {
                     fair.dequeue_task(CPU, *other, Dequeue { sleep: true, special: true, ..Dequeue::default() }, now);
                 }
             }
-            // In hours: 7.x's `__calc_delta` holds no single charge longer than 4.8 hours, nor does any kernel make one.
+            // In hours: 7.x's `__calc_delta` holds no single charge longer than 4.8 hours, nor does any kernel make
+            // one.
             for _ in 0..10 * 365 * 24 / ROUNDS {
                 now += 3600 * SEC;
                 tick(&mut fair, now);

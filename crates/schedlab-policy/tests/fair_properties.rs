@@ -160,8 +160,8 @@ impl Machine {
         }
     }
 
-    /// Trees sorted by vruntime: ties depend on their shape, and the 2023 series may miss the earliest deadline; what it
-    /// picks is eligible all the same.
+    /// Trees sorted by vruntime: ties depend on their shape, and the 2023 series may miss the earliest deadline; what
+    /// it picks is eligible all the same.
     fn check_search(&self, cpu: CpuId, picked: Option<TaskId>) {
         let expected = self.expected(cpu);
         let (Some(picked), Some(expected)) = (picked, expected) else {

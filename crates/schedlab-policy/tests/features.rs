@@ -2,7 +2,8 @@
 //! 6.17.13, 6.18.12, 6.19.14, 7.0.4 and 7.0.13 against what the booted kernel prints.
 //!
 //! Left out: 5.13, 6.6 and the 2023 series, whose trees were not read for this list. Where a default depends on the
-//! configuration it is that without PREEMPT_RT, with HAVE_RT_PUSH_IPI and with CONFIG_HRTIMER_REARM_DEFERRED (7.1 and later on x86).
+//! configuration it is that without PREEMPT_RT, with HAVE_RT_PUSH_IPI and with CONFIG_HRTIMER_REARM_DEFERRED (7.1 and
+//! later on x86).
 
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 

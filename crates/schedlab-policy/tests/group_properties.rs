@@ -326,7 +326,8 @@ impl Machine {
         self.groups().map(|group| self.fair.group(group).load.load_avg).collect()
     }
 
-    /// Every change of a group's sum since `before` is in the record of accesses, and none of the root's, which is not used.
+    /// Every change of a group's sum since `before` is in the record of accesses, and none of the root's, which is not
+    /// used.
     fn audit_group_loads(&mut self, before: &[i64]) {
         let after = self.group_loads();
         let accesses: Vec<_> = self.fair.group_loads().drain().into_iter().flatten().collect();

@@ -1,4 +1,5 @@
-//! Functions that follow a kernel function carry its name: `grep -rn "fn place_entity"` finds it. Core code names no class.
+//! Functions that follow a kernel function carry its name: `grep -rn "fn place_entity"` finds it. Core code names no
+//! class.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use std::fs;
@@ -64,8 +65,8 @@ fn landmarks_are_found_by_name() {
     assert!(missing.is_empty(), "no function of this name: {missing:?}");
 }
 
-/// A method may leave out what its class or its file says already: `enqueue_task` of the fair class is `enqueue_task_fair`,
-/// `set` in `cpudl.rs` is `cpudl_set`, `__setparam_dl` is `setparam`.
+/// A method may leave out what its class or its file says already: `enqueue_task` of the fair class is
+/// `enqueue_task_fair`, `set` in `cpudl.rs` is `cpudl_set`, `__setparam_dl` is `setparam`.
 fn carries(function: &str, kernel: &str, stem: &str) -> bool {
     let of_class = ["_fair", "_rt", "_dl"].iter().find_map(|class| kernel.strip_suffix(class)).unwrap_or(kernel);
     let of_file = kernel.strip_prefix(stem).and_then(|rest| rest.strip_prefix('_'));

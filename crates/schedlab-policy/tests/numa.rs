@@ -123,8 +123,8 @@ fn a_page_is_on_the_node_of_the_cpu_that_uses_it_first() {
     }
 }
 
-/// Two threads have to stay on node 1, the third may go there. They are not equally fast, so that each of them uses every
-/// page before the others now and then. `others` tasks keep node 0 busy.
+/// Two threads have to stay on node 1, the third may go there. They are not equally fast, so that each of them uses
+/// every page before the others now and then. `others` tasks keep node 0 busy.
 fn threads_that_share(others: u32) -> Lab {
     let mut lab = Lab::new("6.12.107", true);
     for (cpus, pass) in [("4-7", 20), ("4-7", 23), ("0-7", 29)] {

@@ -63,8 +63,8 @@ fn a_group_that_throttling_empties_leaves_at_once() {
     }
 }
 
-/// Two tasks wait in limbo of an inner group, a third one of the outer group runs on unaccounted. Queueing the first of the
-/// two charges the third: 7.2 throttles the outer group there and then, and leaves the second where it is.
+/// Two tasks wait in limbo of an inner group, a third one of the outer group runs on unaccounted. Queueing the first of
+/// the two charges the third: 7.2 throttles the outer group there and then, and leaves the second where it is.
 #[test]
 fn unthrottling_stops_where_it_throttles_again() {
     for version in rows() {
@@ -134,7 +134,8 @@ fn a_throttled_task_moves_from_limbo_to_limbo() {
     }
 }
 
-/// A running task that comes into a throttled group is marked to leave: `set_next_task_fair` asks for runtime at every level.
+/// A running task that comes into a throttled group is marked to leave: `set_next_task_fair` asks for runtime at every
+/// level.
 #[test]
 fn a_running_task_moved_into_a_throttled_group_has_to_leave() {
     for version in rows().filter(|version| version.rules.throttles_at_once()) {
@@ -151,8 +152,9 @@ fn a_running_task_moved_into_a_throttled_group_has_to_leave() {
     }
 }
 
-/// 7.2's `set_next_task_fair` stops at the first level whose current entity stays. So a task that follows another one of
-/// the same group does not find that a group above theirs has run out, until the group itself had to wait. That of 7.3 checks every level.
+/// 7.2's `set_next_task_fair` stops at the first level whose current entity stays. So a task that follows another one
+/// of the same group does not find that a group above theirs has run out, until the group itself had to wait. That of
+/// 7.3 checks every level.
 #[test]
 fn a_sibling_does_not_notice_the_quota_above() {
     for version in rows().filter(|version| version.rules.throttles_at_once()) {

@@ -1,5 +1,5 @@
-//! The Python module `schedlab._engine`. It contains glue only: the GIL is released while the engine runs, and every error
-//! becomes an exception with the same attributes.
+//! The Python module `schedlab._engine`. It contains glue only: the GIL is released while the engine runs, and every
+//! error becomes an exception with the same attributes.
 
 mod ablate;
 mod convert;

@@ -104,8 +104,8 @@ pub fn run(
     }
 }
 
-/// Runs one variant with one seed and returns its timeline as a JSON document: in full, or so many records before and after
-/// each of the points of time (ns) of `around`.
+/// Runs one variant with one seed and returns its timeline as a JSON document: in full, or so many records before and
+/// after each of the points of time (ns) of `around`.
 #[pyfunction]
 #[pyo3(signature = (scenario, variant, seed, *, around=None, cancel=None))]
 pub fn timeline(
@@ -126,8 +126,8 @@ pub fn timeline(
     }
 }
 
-/// Runs one variant with one seed and returns where the time of a metric's samples went, as a JSON document. `bands` are
-/// durations in ns, first and last.
+/// Runs one variant with one seed and returns where the time of a metric's samples went, as a JSON document. `bands`
+/// are durations in ns, first and last.
 #[pyfunction]
 #[pyo3(signature = (scenario, variant, seed, metric, bands, *, cancel=None))]
 pub fn tail(

@@ -1,8 +1,8 @@
 //! What a row pulls in a balancing pass (`sched_balance_rq`), and from where, compared with what the kernel pulled.
 //!
-//! The row is asked at each recorded pass, from where the kernel looks for the busiest group. A pass that finds no imbalance in the
-//! kernel and in the row is quiet and counted apart. Otherwise both must pull from the same CPU and move the same tasks.
-//! Then the model is put on what the kernel did, by the migrations that follow.
+//! The row is asked at each recorded pass, from where the kernel looks for the busiest group. A pass that finds no
+//! imbalance in the kernel and in the row is quiet and counted apart. Otherwise both must pull from the same CPU and
+//! move the same tasks. Then the model is put on what the kernel did, by the migrations that follow.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,8 @@ use crate::operation::Pass;
 use crate::report::BalanceMiss;
 use crate::trace::TaskAverages;
 
-/// The time after which a load average from before the trace has decayed to less than a thousandth (it halves in 32 ms).
+/// The time after which a load average from before the trace has decayed to less than a thousandth (it halves in 32
+/// ms).
 const LOADS_FORGOTTEN: Nanos = 345 * MSEC;
 
 /// The passes of one row.
@@ -139,8 +140,8 @@ impl Balances {
     }
 }
 
-/// A newidle pass renews capacities only if the interval of the domain has passed: in the lowest domain a new capacity of the CPU shows
-/// that, above it nothing does.
+/// A newidle pass renews capacities only if the interval of the domain has passed: in the lowest domain a new capacity
+/// of the CPU shows that, above it nothing does.
 fn update_group_capacity(pass: &Pass, level: usize, model: &mut Model, kernel: &mut Placement) {
     if let Some(capacity) = pass.capacity.filter(|_| level == 0) {
         kernel.set_capacity(pass.this, capacity);
@@ -151,7 +152,8 @@ fn update_group_capacity(pass: &Pass, level: usize, model: &mut Model, kernel: &
     }
 }
 
-/// The clocks of all CPUs as the pass reads them: that of the CPU which it pulls from when it has taken the queue's lock.
+/// The clocks of all CPUs as the pass reads them: that of the CPU which it pulls from when it has taken the queue's
+/// lock.
 fn clocks(pass: &Pass, model: &mut Model) -> Vec<Nanos> {
     let waits = pass.locked_at.saturating_sub(model.now());
     let clock = |cpu| match (pass.src == Some(cpu), pass.src_clock) {

@@ -1,15 +1,16 @@
 //! Decisions and how many of them agreed, with an interval that allows for their dependence.
 //!
-//! One wrong state makes several decisions in a row differ, so decisions close in time are not independent. They are counted in
-//! blocks of [`BLOCK`]. With n decisions of which a share p agrees, in B blocks of n_b decisions of which d_b differ, the design
-//! effect is
+//! One wrong state makes several decisions in a row differ, so decisions close in time are not independent. They are
+//! counted in blocks of [`BLOCK`]. With n decisions of which a share p agrees, in B blocks of n_b decisions of which
+//! d_b differ, the design effect is
 //!
 //! ```text
 //! deff = B / (B - 1) * sum_b (d_b - (1 - p) n_b)^2 / (n p (1 - p)), at least 1,
 //! ```
 //!
-//! and the interval is Wilson's for n / deff decisions. Where all decisions agree, or none, nothing shows their dependence;
-//! it is then assumed to be complete within a block (deff = sum_b n_b^2 / n), and so it is where there is one block.
+//! and the interval is Wilson's for n / deff decisions. Where all decisions agree, or none, nothing shows their
+//! dependence; it is then assumed to be complete within a block (deff = sum_b n_b^2 / n), and so it is where there is
+//! one block.
 
 use schedlab_model::{Nanos, MSEC};
 

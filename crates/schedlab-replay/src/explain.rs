@@ -1,6 +1,7 @@
 //! Why a recorded task waits at a moment: its queue in the model, the running task, and the decisions that let it run.
 //!
-//! The numbers are the model's, the events the kernel's. Where the model would have picked another task, the answer has both.
+//! The numbers are the model's, the events the kernel's. Where the model would have picked another task, the answer has
+//! both.
 
 use std::collections::BTreeMap;
 

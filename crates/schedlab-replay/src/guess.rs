@@ -13,8 +13,9 @@ pub struct Guess {
 
 pub const WHOLE: i64 = 1 << 30;
 
-/// The same of a queued task. `update_entity_lag` bounds a lag to twice the slice, at least a tick, where a task is dequeued; a task that
-/// stays queued may have overrun its slice by a tick: slice and tick together are at most one and a half of that bound.
+/// The same of a queued task. `update_entity_lag` bounds a lag to twice the slice, at least a tick, where a task is
+/// dequeued; a task that stays queued may have overrun its slice by a tick: slice and tick together are at most one and
+/// a half of that bound.
 pub const QUEUED_WHOLE: i64 = WHOLE + WHOLE / 2;
 
 impl Guess {

@@ -143,8 +143,8 @@ fn tick_beside_hrtick(header: &Header) -> Option<Nanos> {
     on.then(|| tick_period(header))
 }
 
-/// Whether `update_curr` of the recorded kernel requests a reschedule at the end of a slice before it emits the run time (6.6 to
-/// 6.11; from 6.12 on after it).
+/// Whether `update_curr` of the recorded kernel requests a reschedule at the end of a slice before it emits the run
+/// time (6.6 to 6.11; from 6.12 on after it).
 fn charges_show_outcome(header: &Header) -> bool {
     let row = header.kernel.as_deref().and_then(row_of);
     let ends = |row: &Version| row.rules.expiry_reschedules && row.rules.slice == SliceSource::Base;
@@ -156,8 +156,9 @@ fn has_autogroup(header: &Header) -> bool {
     header.get("sched_autogroup_enabled").is_some_and(|value| !value.is_empty())
 }
 
-/// Whether `sched_move_task` moves a task within its group: from 6.4 on it did not (eff6c8ce8d4d), until 6.14 and the stable
-/// releases 6.13.10, 6.12.22 and 6.6.86 reverted that (76f970ce51c8; the stable releases by their lists of patches, none recorded).
+/// Whether `sched_move_task` moves a task within its group: from 6.4 on it did not (eff6c8ce8d4d), until 6.14 and the
+/// stable releases 6.13.10, 6.12.22 and 6.6.86 reverted that (76f970ce51c8; the stable releases by their lists of
+/// patches, none recorded).
 fn moves_within_group(header: &Header) -> bool {
     const LEFT_OUT: [(Option<Release>, Option<Release>); 3] = [
         (Release::parse("6.4"), Release::parse("6.6.86")),
@@ -173,7 +174,8 @@ fn is_simulated(header: &Header) -> bool {
     header.get("simulated").is_some()
 }
 
-/// Whether a fork charges the parent on the recorded kernel (`task_fork_fair`, before 6.12). A kernel without a row may.
+/// Whether a fork charges the parent on the recorded kernel (`task_fork_fair`, before 6.12). A kernel without a row
+/// may.
 fn fork_charges(header: &Header) -> bool {
     header.kernel.as_deref().and_then(row_of).is_none_or(|row| row.rules.fork_places)
 }

@@ -2,13 +2,13 @@
 //!
 //! A task's lag lasts over its sleep, so that of a task asleep when a recording begins is unknown unless a probe shows
 //! it; all that is known is its bound. A row is then followed by several models at once, alike but for the unknown
-//! lags. Where all decide the same, the decision does not depend on what is unknown and is judged. Where they part, it is
-//! not judged: the kernel's choice says which of them were wrong, and those are dropped; the gaps are filled with
+//! lags. Where all decide the same, the decision does not depend on what is unknown and is judged. Where they part, it
+//! is not judged: the kernel's choice says which of them were wrong, and those are dropped; the gaps are filled with
 //! others that agree with every decision since the unknown appeared, found by following the row again from there. Where
-//! none agrees and none is found that does, the decision is unexplained: the search may have missed the lag, or a rule is
-//! wrong. It is counted apart, and so are the later decisions on that CPU, because the state there is known to be wrong,
-//! until its queue is empty or [`AGREEING`] decisions in a row agree again. Lags end (a delayed dequeue and an empty queue leave none), and models that have become
-//! the same are one again.
+//! none agrees and none is found that does, the decision is unexplained: the search may have missed the lag, or a rule
+//! is wrong. It is counted apart, and so are the later decisions on that CPU, because the state there is known to be
+//! wrong, until its queue is empty or [`AGREEING`] decisions in a row agree again. Lags end (a delayed dequeue and an
+//! empty queue leave none), and models that have become the same are one again.
 
 use std::collections::BTreeMap;
 
@@ -277,8 +277,8 @@ impl Row {
         }
     }
 
-    /// Up to `wanted` models by ways like the present ones that explain all that was explained. Those that explain all but
-    /// the last operation are ways to go on from.
+    /// Up to `wanted` models by ways like the present ones that explain all that was explained. Those that explain all
+    /// but the last operation are ways to go on from.
     fn derive(&mut self, tries: usize, wanted: usize) -> Vec<Hypothesis> {
         let mut found = Vec::new();
         let Some(past) = &self.past else { return found };
@@ -401,7 +401,8 @@ impl Dice {
         Guess { lag: 0, used: self.within(0, WHOLE), queued }
     }
 
-    /// The `nth` of [`MODELS`] that share the range out; the ends first. A queued task's wider range is left to the search.
+    /// The `nth` of [`MODELS`] that share the range out; the ends first. A queued task's wider range is left to the
+    /// search.
     fn some(&mut self, nth: usize, queued: bool) -> Guess {
         let step = 2 * WHOLE / MODELS as i64;
         let lag = match nth {
@@ -428,8 +429,8 @@ impl Dice {
         Some(guesses)
     }
 
-    /// Guesses like `one`, all changed together the way by which two others differ: what is known of lags binds them to each
-    /// other more than it bounds any of them.
+    /// Guesses like `one`, all changed together the way by which two others differ: what is known of lags binds them to
+    /// each other more than it bounds any of them.
     fn shift(&mut self, one: &[Guess], a: &[Guess], b: &[Guess]) -> Option<Vec<Guess>> {
         let much = self.within(-WHOLE, WHOLE);
         let moved = |one: i64, a: i64, b: i64| one + part(much, b - a);
@@ -477,8 +478,8 @@ mod tests {
         row.tally.unexplained()
     }
 
-    /// 6.12 bounds a sleeper's lag by a tick of 4 ms: behind by as much, a task waits for 8 ms beside one other. A queued task may have
-    /// run for a slice more, and wait for another tick.
+    /// 6.12 bounds a sleeper's lag by a tick of 4 ms: behind by as much, a task waits for 8 ms beside one other. A
+    /// queued task may have run for a slice more, and wait for another tick.
     #[test]
     fn a_queued_task_may_lag_further_behind_than_a_sleeper() {
         for ms in [1, 7, 11] {

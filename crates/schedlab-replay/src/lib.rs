@@ -196,12 +196,12 @@ fn finish(
     Report { look_ahead, missing, placements, balances, ..report }
 }
 
-/// The share of queues in percent that have as many entities as the model's, below which groups are missing from the trace. In
-/// the corpus it is at least 99.7.
+/// The share of queues in percent that have as many entities as the model's, below which groups are missing from the
+/// trace. In the corpus it is at least 99.7.
 const QUEUES_ALIKE: u64 = 90;
 
-/// Control groups that are made or joined while a trace is recorded leave no record, but probes show that tasks are on other queues
-/// than in the model.
+/// Control groups that are made or joined while a trace is recorded leave no record, but probes show that tasks are on
+/// other queues than in the model.
 fn groups_missing(report: &Report) -> Option<String> {
     let count = &report.state.count;
     let differs = count.agreed * 100 < count.decisions * QUEUES_ALIKE && report.recorded_row == Some(report.row);

@@ -25,8 +25,8 @@ pub enum Operation {
     UpdateBlockedAverages { cpu: CpuId, at: Option<Nanos> },
     /// The load average of one group's `cfs_rq` was updated.
     UpdateCfsRqLoad(CfsRqUpdate),
-    /// The load that a group's `cfs_rq` on a CPU has reported, and the group's sum, once the next operation is over. `task`: one of
-    /// the group.
+    /// The load that a group's `cfs_rq` on a CPU has reported, and the group's sum, once the next operation is over.
+    /// `task`: one of the group.
     UpdateTgLoad { cpu: CpuId, group: u64, task: Option<Pid>, load: TgLoad },
     /// A task is seen for the first time, or again after events were lost.
     AddTask(NewTask),
@@ -36,11 +36,13 @@ pub enum Operation {
     Tick { cpu: CpuId, flag: Flag, timer: Timer },
     /// `ttwu_do_activate`, `ttwu_runnable` or `wake_up_new_task`, with the preemption check.
     Wakeup(Wakeup),
-    /// `set_task_cpu` of a waking task. `charged`: the running task of `from` was charged by then, but the record of it follows.
+    /// `set_task_cpu` of a waking task. `charged`: the running task of `from` was charged by then, but the record of it
+    /// follows.
     SetTaskCpu { pid: Pid, from: CpuId, to: CpuId, charged: Nanos },
     /// `detach_task`.
     Detach { pid: Pid, from: CpuId, to: CpuId },
-    /// `enqueue_task` within `attach_task`, by this time. Only the charge that follows shows whether the enqueue made it.
+    /// `enqueue_task` within `attach_task`, by this time. Only the charge that follows shows whether the enqueue made
+    /// it.
     EnqueueMoved { pid: Pid, cpu: CpuId },
     /// `attach_task`, with the preemption check.
     Attach { pid: Pid, cpu: CpuId, first: Option<First>, flag: Flag },
@@ -353,7 +355,8 @@ impl Flag {
 pub enum Cause {
     /// The decision alone.
     Own,
-    /// It, or a later decision for the same CPU: the last of them is judged by the flag, and so is this one if no other is.
+    /// It, or a later decision for the same CPU: the last of them is judged by the flag, and so is this one if no other
+    /// is.
     Later,
     /// It, or something that no model decides, such as the wakeup of a real-time task.
     Other,

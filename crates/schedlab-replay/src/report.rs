@@ -218,8 +218,8 @@ pub struct PlacementMiss {
     pub compared: Vec<(&'static str, i64)>,
 }
 
-/// Balancing passes (`sched_balance_rq`) in which the kernel or the row found an imbalance. Both must pull from the same CPU and move
-/// the same tasks.
+/// Balancing passes (`sched_balance_rq`) in which the kernel or the row found an imbalance. Both must pull from the
+/// same CPU and move the same tasks.
 #[derive(Clone, Default, Serialize, Debug)]
 pub struct BalanceReport {
     /// Those that could be judged.
@@ -233,8 +233,8 @@ pub struct BalanceReport {
     pub quiet: u64,
     /// Load averages of the tasks that passes looked at, as followed, within 2 of the probed ones.
     pub task_loads: Score,
-    /// The caches that charged tasks and their processes prefer (7.2 and later), where kernel or row changed one since the task's last
-    /// charge.
+    /// The caches that charged tasks and their processes prefer (7.2 and later), where kernel or row changed one since
+    /// the task's last charge.
     pub preferences: Score,
     /// Simple rules on the same passes.
     pub baselines: BalanceBaselines,
@@ -276,7 +276,8 @@ pub struct BalanceMiss {
     pub queues: Vec<String>,
 }
 
-/// Requests to reschedule, each from its first record to its switch. Both are judged by the preemption model of the recorded kernel.
+/// Requests to reschedule, each from its first record to its switch. Both are judged by the preemption model of the
+/// recorded kernel.
 #[derive(Clone, Default, Serialize, Debug)]
 pub struct ReschedReport {
     /// Those that ended where the model says, among all that could be judged.

@@ -29,22 +29,24 @@ const ALL: Floor = Floor { picks: 10_000, preemptions: 10_000, state: 10_000 };
 /// Sessions are groups there. With one CPU that changes nothing: a group's weight is its shares.
 const GROUPS: &str = "-autogroup";
 
-/// With several, a group's weight follows loads, and `update_tg_load_avg` is gated by a clock that nothing records: one decision in a
-/// hundred and one number in twenty may differ.
+/// With several, a group's weight follows loads, and `update_tg_load_avg` is gated by a clock that nothing records: one
+/// decision in a hundred and one number in twenty may differ.
 const GROUPS_ON_SEVERAL_CPUS: Floor = Floor { picks: 9900, preemptions: 9900, state: 9500 };
 
-/// QEMU runs each CPU as a thread, and a busy host stops it anywhere, so that a few records come so late that single decisions are read wrongly; the
-/// zero point of a queue may stay shifted afterwards, which shows where tasks leave it.
+/// QEMU runs each CPU as a thread, and a busy host stops it anywhere, so that a few records come so late that single
+/// decisions are read wrongly; the zero point of a queue may stay shifted afterwards, which shows where tasks leave it.
 const OVERLAPS: (&str, Floor) = ("6.1.192-4cpu-mix", Floor { picks: 9900, preemptions: 9900, state: 9000 });
 
-/// A trace in which the state of a task is a few ns off because its clock was read at another time: one number in a thousand.
+/// A trace in which the state of a task is a few ns off because its clock was read at another time: one number in a
+/// thousand.
 const CLOCKS: (&str, Floor) = ("6.1.192-2cpu-hackbench", Floor { picks: 10_000, preemptions: 10_000, state: 9990 });
 
 /// With four CPUs records of different CPUs overlap more often: what is demanded is 99 in 100.
 const MANY_CPUS: Floor = Floor { picks: 9900, preemptions: 9900, state: 9900 };
 
-/// A machine in use: its sessions, which are groups, began before the recording. With probes that show their state the decisions are
-/// demanded as with groups on several CPUs; without, replay must say that the trace does not determine them.
+/// A machine in use: its sessions, which are groups, began before the recording. With probes that show their state the
+/// decisions are demanded as with groups on several CPUs; without, replay must say that the trace does not determine
+/// them.
 const RUNNING: &str = "-running";
 const IN_USE: Floor = Floor { picks: 9900, preemptions: 9900, state: 8500 };
 
@@ -85,8 +87,8 @@ impl Trace {
     }
 }
 
-/// Every trace whose kernel has a row, with the reports of all rows, that row's first: computed once for all tests, in one pass of each
-/// trace. A machine in use is replayed under its own row alone.
+/// Every trace whose kernel has a row, with the reports of all rows, that row's first: computed once for all tests, in
+/// one pass of each trace. A machine in use is replayed under its own row alone.
 fn replayed() -> &'static [(Trace, Vec<Report>)] {
     static REPLAYED: OnceLock<Vec<(Trace, Vec<Report>)>> = OnceLock::new();
     REPLAYED.get_or_init(|| {
@@ -145,8 +147,9 @@ fn every_trace_is_decided_as_its_kernel_did() {
     assert!(judged > 12_000, "only {judged} decisions");
 }
 
-/// What is demanded of the CPUs selected, in parts of 100, where at least so many are judged: of wakeups, and of wakeups that leave the previous
-/// CPU where probes show loads and histories. Forks compare utilisation of before the recording.
+/// What is demanded of the CPUs selected, in parts of 100, where at least so many are judged: of wakeups, and of
+/// wakeups that leave the previous CPU where probes show loads and histories. Forks compare utilisation of before the
+/// recording.
 const WAKEUPS: u64 = 98;
 const MOVED: u64 = 95;
 const FORKS: u64 = 75;
@@ -199,8 +202,8 @@ fn tasks_are_placed_where_the_kernel_placed_them() {
     assert!(traces >= 3 && by_probes >= 2, "{traces} {by_probes}");
 }
 
-/// What is demanded of balancing passes in which kernel or row finds an imbalance, in parts of 100: the same source, and the same
-/// source and tasks.
+/// What is demanded of balancing passes in which kernel or row finds an imbalance, in parts of 100: the same source,
+/// and the same source and tasks.
 const SOURCES: u64 = 90;
 const PULLS: u64 = 90;
 
@@ -227,7 +230,8 @@ fn tasks_are_pulled_as_the_kernel_pulled_them() {
     assert!(traces >= 3, "{traces}");
 }
 
-/// What is demanded of the caches that processes and their threads prefer (7.2 and later) where these change, in parts of 100.
+/// What is demanded of the caches that processes and their threads prefer (7.2 and later) where these change, in parts
+/// of 100.
 const PREFERENCES: u64 = 90;
 
 #[test]
@@ -241,11 +245,12 @@ fn caches_are_preferred_as_the_kernel_preferred_them() {
 }
 
 /// Rows of different series whose picks and preemptions on one CPU follow the same rules but for the order in which
-/// buddies are cleared: ALT_PERIOD and BASE_SLICE of 5.13 are backports in 5.10.262, and 5.15 adds only what idle groups do. They
-/// differ in placement and load. 6.8 differs from 6.6 by its tree and by what a new weight does to a queued group, 6.17 from
-/// 6.18 by quotas, balancing and the zero point. 6.19.6 decides as those but for forks, and 7.0.4 as 7.1 but for delayed wakeups.
-/// 6.12.0 and 6.16 decide the two recordings of 6.12.0 alike, whose loads do not show by decisions what came in between
-/// (SCHED_IDLE tasks lose their protection, a new nice value places a task anew); their state tells them apart.
+/// buddies are cleared: ALT_PERIOD and BASE_SLICE of 5.13 are backports in 5.10.262, and 5.15 adds only what idle
+/// groups do. They differ in placement and load. 6.8 differs from 6.6 by its tree and by what a new weight does to a
+/// queued group, 6.17 from 6.18 by quotas, balancing and the zero point. 6.19.6 decides as those but for forks, and
+/// 7.0.4 as 7.1 but for delayed wakeups. 6.12.0 and 6.16 decide the two recordings of 6.12.0 alike, whose loads do not
+/// show by decisions what came in between (SCHED_IDLE tasks lose their protection, a new nice value places a task
+/// anew); their state tells them apart.
 const ALIKE: [[&str; 2]; 10] = [
     ["5.10", "5.13"],
     ["5.10", "5.15"],
@@ -262,9 +267,9 @@ const ALIKE: [[&str; 2]; 10] = [
 /// Of those, the rows that no load without groups tells apart by state either.
 const SAME_STATE: [[&str; 2]; 4] = [["6.6", "6.6.9"], ["6.6", "6.8"], ["6.12.0", "6.12.43"], ["6.17", "6.18.2"]];
 
-/// Rows of neighbouring releases often decide a load alike. No row may do better than that of the kernel. Among the rows
-/// that the corpus has recordings of, by state, where probes show it, each other row falls behind on some trace of the
-/// kernel, and each row is ahead of those of all other series by decisions alone on some trace.
+/// Rows of neighbouring releases often decide a load alike. No row may do better than that of the kernel. Among the
+/// rows that the corpus has recordings of, by state, where probes show it, each other row falls behind on some trace of
+/// the kernel, and each row is ahead of those of all other series by decisions alone on some trace.
 #[test]
 fn the_row_of_the_recorded_kernel_wins() {
     let mut alone: BTreeMap<&str, u32> = BTreeMap::new();

@@ -1,4 +1,5 @@
-//! Probes whose fields have values that no kernel prints, CPUs that the machine does not have among them, are replayed without a panic.
+//! Probes whose fields have values that no kernel prints, CPUs that the machine does not have among them, are replayed
+//! without a panic.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! From a request to reschedule to the switch: where each preemption model honours it, on traces written here and on recordings of 6.18.12
-//! under three models.
+//! From a request to reschedule to the switch: where each preemption model honours it, on traces written here and on
+//! recordings of 6.18.12 under three models.
 #![allow(clippy::unwrap_used, clippy::type_complexity)] // a test fails by panicking; tables of cases
 
 use std::path::Path;
@@ -41,8 +41,8 @@ const NONE: &str = "(none) voluntary full lazy";
 const FULL: &str = "none voluntary (full) lazy";
 const LAZY: &str = "none voluntary full (lazy)";
 
-/// The model, the records after a tick, and where the request ends: the place, whether it agrees, and from the request to the check point
-/// in us.
+/// The model, the records after a tick, and where the request ends: the place, whether it agrees, and from the request
+/// to the check point in us.
 #[test]
 fn every_model_honours_a_request_at_its_check_point() {
     let interrupt = "end of the interrupt";
@@ -155,9 +155,9 @@ fn recorded(name: &str) -> Report {
     replay(&mut *reader, row, &Options::default()).unwrap()
 }
 
-/// Recordings of 6.18.12 with system calls and `__cond_resched`. Model, how many requests are judged at least, and the check points with
-/// the most by which the median of the recorded delay exceeds that of the predicted one, in us: the end of the interrupt and
-/// `__schedule` up to the switch.
+/// Recordings of 6.18.12 with system calls and `__cond_resched`. Model, how many requests are judged at least, and the
+/// check points with the most by which the median of the recorded delay exceeds that of the predicted one, in us: the
+/// end of the interrupt and `__schedule` up to the switch.
 #[test]
 fn recorded_requests_are_honoured_at_their_check_points() {
     let cases: [(&str, u64, &[(&str, u64)]); 3] = [
@@ -181,7 +181,8 @@ fn recorded_requests_are_honoured_at_their_check_points() {
     }
 }
 
-/// Without system calls the ends of interrupts are judged where the flag is a full one, and the ticks that upgrade lazy ones.
+/// Without system calls the ends of interrupts are judged where the flag is a full one, and the ticks that upgrade lazy
+/// ones.
 #[test]
 fn recordings_without_system_calls_agree_where_they_can_be_judged() {
     for (name, place, judged) in

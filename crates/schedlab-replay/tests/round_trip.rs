@@ -1,5 +1,5 @@
-//! The round trip: what the simulator's trace of a row says is decided by the same row in the replay, decision by decision and
-//! vruntime by vruntime.
+//! The round trip: what the simulator's trace of a row says is decided by the same row in the replay, decision by
+//! decision and vruntime by vruntime.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use std::path::PathBuf;

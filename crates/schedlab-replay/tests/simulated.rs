@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use schedlab_policy::Version;
 use schedlab_replay::{replay, Options, Report};
 
-/// Replays a random history. It moves exiting tasks within their group, so the row must be of a release that does (6.12.43, not
-/// 6.12.0).
+/// Replays a random history. It moves exiting tasks within their group, so the row must be of a release that does
+/// (6.12.43, not 6.12.0).
 fn replayed(row: &str, cpus: usize, steps: usize, seed: u64) -> Report {
     let version = Version::find(row).unwrap();
     let mut trace = support::generate(version, cpus, steps, seed);

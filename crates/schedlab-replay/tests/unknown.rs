@@ -1,5 +1,5 @@
-//! Traces without the probes that show the scheduler's state: unknown lags are solved for, and what is solved for hides no
-//! rule that is wrong.
+//! Traces without the probes that show the scheduler's state: unknown lags are solved for, and what is solved for hides
+//! no rule that is wrong.
 #![allow(clippy::unwrap_used)] // a test fails by panicking
 
 use std::path::{Path, PathBuf};
@@ -70,8 +70,8 @@ fn is_probe(record: &Record<'_>) -> bool {
 /// Traces on which the search finds no lag, so that hundreds of their decisions are not judged (docs/models/replay.md).
 const UNSOLVED: [&str; 3] = ["7.0.4-1cpu-identify", "-8cpu-", "-16cpu-"];
 
-/// The traces of kernels with lags that do not print vruntimes (6.12 and later), except sessions, slices and changes of class:
-/// only a probe shows those.
+/// The traces of kernels with lags that do not print vruntimes (6.12 and later), except sessions, slices and changes of
+/// class: only a probe shows those.
 fn traces() -> Vec<(String, PathBuf, &'static Version)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
@@ -136,7 +136,8 @@ fn agrees_as_if_known(name: &str, path: &Path, row: &'static Version) -> [Score;
     [report.picks, report.preemptions]
 }
 
-/// The most decisions of a trace that may be spent on lags: used to solve for one, or unexplained, however long the trace is.
+/// The most decisions of a trace that may be spent on lags: used to solve for one, or unexplained, however long the
+/// trace is.
 const SOLVED: u64 = 45;
 
 /// Parts of 1,000 that agree on every trace, where the search may miss a lag, and on all of them together.

@@ -1,5 +1,5 @@
-//! `[arm]`: settings for the arms with real kernels. Their form is checked here; whether this machine can run the scenario and
-//! whether a kernel image exists is checked by the arm.
+//! `[arm]`: settings for the arms with real kernels. Their form is checked here; whether this machine can run the
+//! scenario and whether a kernel image exists is checked by the arm.
 
 use std::path::Path;
 
@@ -14,8 +14,8 @@ const USUAL_NOISE_PCT: f64 = 5.0;
 const USUAL_MEMORY_MB: i64 = 1024;
 const LONGEST: Nanos = 24 * 3600 * SEC;
 
-/// Reads the table and returns it as JSON with all defaults. Paths are relative to `dir`; `variants` are the valid keys of a
-/// table of images.
+/// Reads the table and returns it as JSON with all defaults. Paths are relative to `dir`; `variants` are the valid keys
+/// of a table of images.
 pub(crate) fn read(root: &Table, dir: &Path, duration: Nanos, variants: &[&str]) -> Result<Json> {
     let table = root.get("arm").map(|value| value.table("a table such as [arm.vm]")?.only(&ARM)).transpose()?;
     let get = |key: &str| table.as_ref().and_then(|table| table.get(key));

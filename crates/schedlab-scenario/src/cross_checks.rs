@@ -92,8 +92,8 @@ fn check_kernels(draft: &Draft, variants: &[variant::Draft]) -> Result<()> {
     Ok(())
 }
 
-/// Refuses what is not modelled on CPUs of different capacity: rows whose rules were not read, and deadline tasks, whose fit
-/// to a CPU is left out.
+/// Refuses what is not modelled on CPUs of different capacity: rows whose rules were not read, and deadline tasks,
+/// whose fit to a CPU is left out.
 pub(crate) fn capacities(drafts: &[Draft], variants: &[variant::Draft], machine: &Machine) -> Result<()> {
     if machine.topology.capacities().is_none() {
         return Ok(());
@@ -185,8 +185,8 @@ fn deadline(policy: Policy) -> bool {
     matches!(policy, Policy::Deadline(_))
 }
 
-/// The first workload of a variant in which real-time or deadline tasks use locks with priority inheritance. Only a real kernel boosts
-/// their holders.
+/// The first workload of a variant in which real-time or deadline tasks use locks with priority inheritance. Only a
+/// real kernel boosts their holders.
 pub(crate) fn boosted(drafts: &[Draft], variant: &variant::Draft) -> Option<Box<ScenarioError>> {
     let real_time = |policy: &Policy| matches!(policy, Policy::Fifo(_) | Policy::RoundRobin(_) | Policy::Deadline(_));
     let found = drafts.iter().find(|draft| {

@@ -1,4 +1,5 @@
-//! A scenario as JSON, for display and storage. The keys are an interface: keys may be added, but existing keys do not change.
+//! A scenario as JSON, for display and storage. The keys are an interface: keys may be added, but existing keys do not
+//! change.
 
 use std::collections::BTreeMap;
 
@@ -87,8 +88,8 @@ fn variant(variant: &Variant) -> Json {
     })
 }
 
-/// The CPU lists of cores, last-level caches, sockets and nodes, of clusters where there are any, and of equal capacity where
-/// it differs.
+/// The CPU lists of cores, last-level caches, sockets and nodes, of clusters where there are any, and of equal capacity
+/// where it differs.
 fn topology(topology: &Topology) -> Json {
     let groups = |of: fn(CpuPlace) -> u32| -> Vec<String> {
         let mut groups: BTreeMap<u32, CpuMask> = BTreeMap::new();
@@ -114,7 +115,8 @@ fn topology(topology: &Topology) -> Json {
     shown
 }
 
-/// The median of every cost in ns, by distance where it depends on the distance, and the exit latency of every idle state.
+/// The median of every cost in ns, by distance where it depends on the distance, and the exit latency of every idle
+/// state.
 fn costs(machine: &Machine) -> Json {
     let mut costs = machine.costs.clone();
     let mut shown = serde_json::Map::new();

@@ -81,7 +81,8 @@ pub(crate) fn read<'a>(tables: Vec<Table<'a>>) -> Result<Vec<Draft<'a>>> {
     Ok(drafts)
 }
 
-/// The kernels that host a guest of this table: that of the machine, or those of every guest of the table that `in` names.
+/// The kernels that host a guest of this table: that of the machine, or those of every guest of the table that `in`
+/// names.
 fn hosts(table: &Table, drafts: &[Draft]) -> Result<Vec<KernelId>> {
     let Some(value) = table.get("in") else { return Ok(vec![KernelId::FIRST]) };
     let name = value.string("the name of a [[guest]] above")?;

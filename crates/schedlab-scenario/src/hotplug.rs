@@ -12,8 +12,8 @@ use crate::value::Value;
 
 const FORM: &str = "tables such as { at = \"500ms\", offline = \"2-3\" }";
 
-/// Reads the events of a machine with this many CPUs. CPUs go offline only while they are online, come back only after they
-/// went, and one stays.
+/// Reads the events of a machine with this many CPUs. CPUs go offline only while they are online, come back only after
+/// they went, and one stays.
 pub(crate) fn read<'a>(value: &Value<'a>, nr_cpus: usize) -> Result<Vec<(CpuChange, Value<'a>)>> {
     let machine = CpuMask::first(nr_cpus);
     let mut online = machine;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use schedlab_spec::{Guest, RunSpec};
 use schedlab_workload::{Program, Workload};
 
-/// Everything that a run depends on. The source lines of programs are left out: they say where a step stands in a file, so
-/// that the same scenario with a comment more, or written anew, is the same run.
+/// Everything that a run depends on. The source lines of programs are left out: they say where a step stands in a file,
+/// so that the same scenario with a comment more, or written anew, is the same run.
 #[must_use]
 pub fn identity(spec: &RunSpec) -> String {
     format!("{:?}", without_lines(spec))

@@ -29,7 +29,8 @@ impl RealSettings {
         self.files.push((file.into(), value.into()));
     }
 
-    /// Passes on the error of a setting, except that a setting which is not modelled is refused only when it is simulated.
+    /// Passes on the error of a setting, except that a setting which is not modelled is refused only when it is
+    /// simulated.
     pub fn accept(
         &mut self,
         result: std::result::Result<(), ConfigError>,

@@ -1,7 +1,7 @@
 //! Scenario and machine files: the text is validated down to the last key and becomes an immutable [`Scenario`].
 //!
-//! A scenario provides the specification of every run of a comparison ([`Scenario::run_spec`]). Invalid input results in one
-//! [`ScenarioError`] that names the file, the line, the key, what was expected and the nearest valid name.
+//! A scenario provides the specification of every run of a comparison ([`Scenario::run_spec`]). Invalid input results
+//! in one [`ScenarioError`] that names the file, the line, the key, what was expected and the nearest valid name.
 //!
 //! ```
 //! use schedlab_scenario::Scenario;

@@ -1,4 +1,5 @@
-//! Lists of machines, kernels, features, knobs, metrics, workloads and studies: one JSON object each, with id and summary.
+//! Lists of machines, kernels, features, knobs, metrics, workloads and studies: one JSON object each, with id and
+//! summary.
 
 use schedlab_metrics::{sched_metrics, SchedMetric};
 use schedlab_policy::{Feature, FeatureInfo, KernelConfig, Knob, KnobInfo, KnobUnit, RuleView, Version};

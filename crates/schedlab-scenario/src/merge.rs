@@ -1,6 +1,7 @@
 //! Overrides are merged into the document before anything of it is validated.
 //!
-//! The merged value is validated like any other, and a message about it names the override instead of a line of the file.
+//! The merged value is validated like any other, and a message about it names the override instead of a line of the
+//! file.
 
 use std::path::Path;
 
@@ -74,7 +75,8 @@ impl<'a> Merge<'a> {
         }
     }
 
-    /// Merges into the table of this kind that the first word names; without a name into the only one, or into every variant.
+    /// Merges into the table of this kind that the first word names; without a name into the only one, or into every
+    /// variant.
     fn named(&self, document: &mut DeTable<'a>, kind: &str, words: &[&str]) -> Result<()> {
         let known = names(document, kind);
         let tables = document.get_mut(kind).map(Spanned::get_mut);

@@ -1,4 +1,5 @@
-//! `[[metric]]`: the metrics that are judged and their margins. The workloads' metrics are added with the default margin.
+//! `[[metric]]`: the metrics that are judged and their margins. The workloads' metrics are added with the default
+//! margin.
 
 use std::ops::RangeInclusive;
 
@@ -43,8 +44,8 @@ pub const DEFAULT_MARGIN_PCT: f64 = 2.0;
 /// The scheduler's metrics that every comparison includes.
 const ALWAYS: &[(&str, Option<&str>)] = &[("switches", None), ("migrations", None), ("wakeup_latency", Some("p99"))];
 
-/// Reads the metrics of a scenario: first those that it lists, then the remaining defaults. A unit is stored in the workload,
-/// where the engine looks it up.
+/// Reads the metrics of a scenario: first those that it lists, then the remaining defaults. A unit is stored in the
+/// workload, where the engine looks it up.
 pub(crate) fn read(
     tables: &[Table],
     workloads: &mut [Workload],

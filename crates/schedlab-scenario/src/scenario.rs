@@ -81,7 +81,8 @@ pub struct Variant {
     pub hotplug: Arc<Vec<CpuChange>>,
     /// The guests with the values of this variant, without their workloads.
     pub guests: Vec<Guest>,
-    /// Whether the tasks of each workload that are outside of control groups share an autogroup (`sched_autogroup_enabled`).
+    /// Whether the tasks of each workload that are outside of control groups share an autogroup
+    /// (`sched_autogroup_enabled`).
     pub autogroup: bool,
     /// The mechanisms of the simulated machine.
     pub physics: Physics,

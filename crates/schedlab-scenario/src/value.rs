@@ -83,7 +83,8 @@ impl<'a> Table<'a> {
 
     fn value(&self, name: &str, value: &'a Spanned<DeValue<'a>>) -> Value<'a> {
         let key = if self.key.is_empty() { name.to_owned() } else { format!("{}.{name}", self.key) };
-        // The span of a table with a header is the header; a table of dotted keys has no span, so that of the key is used.
+        // The span of a table with a header is the header; a table of dotted keys has no span, so that of the key is
+        // used.
         let span = if value.span().is_empty() { self.key_span(name) } else { value.span() };
         Value { text: self.text, key, span, value: value.get_ref() }
     }

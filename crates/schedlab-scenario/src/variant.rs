@@ -138,7 +138,8 @@ fn check_governor(table: &Table, physics: Physics, version: &'static Version) ->
     Ok(())
 }
 
-/// schedutil is refused where frequencies do not change, and these where guests run, whose speed follows from the host's CPUs.
+/// schedutil is refused where frequencies do not change, and these where guests run, whose speed follows from the
+/// host's CPUs.
 fn check_frequency(table: &Table, physics: Physics, guests: &[Guest]) -> Result<()> {
     let refuse = |text: &str| match table.get("physics") {
         Some(value) => value.error(text),

@@ -33,7 +33,8 @@ pub(crate) struct Draft<'a> {
     pub program: Option<Program>,
     /// The task attributes of the table, which have been applied already.
     pub attributes: Attributes<'a>,
-    /// The name of its table, from which that of the workload differs if its guest is the second or a later one of a table.
+    /// The name of its table, from which that of the workload differs if its guest is the second or a later one of a
+    /// table.
     pub declared: String,
     /// The guest that it runs in; `None` = the host.
     pub guest: Option<String>,

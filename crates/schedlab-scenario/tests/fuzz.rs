@@ -1,4 +1,5 @@
-//! Damaged scenarios: after cutting, doubling, swapping or overwriting parts, the reader returns a scenario or one error.
+//! Damaged scenarios: after cutting, doubling, swapping or overwriting parts, the reader returns a scenario or one
+//! error.
 
 use proptest::prelude::*;
 use schedlab_scenario::Scenario;

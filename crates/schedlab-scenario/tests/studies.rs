@@ -162,7 +162,8 @@ fn an_alternative_can_be_longer() {
     assert_ne!(short[1], long[1]);
 }
 
-/// Stored runs are found by the fingerprint, so it must change with everything that a run depends on and with nothing else.
+/// Stored runs are found by the fingerprint, so it must change with everything that a run depends on and with nothing
+/// else.
 #[test]
 fn the_fingerprint_covers_what_a_run_depends_on() {
     let of = |text: &str| {
@@ -195,7 +196,8 @@ fn the_short_form_has_the_first_cases() {
     assert_eq!((scenario.duration, scenario.seeds.len()), (20_000_000, 2));
 }
 
-/// Missing parts keep their rows: without a variant the baseline still runs, without the experiment or study nothing does.
+/// Missing parts keep their rows: without a variant the baseline still runs, without the experiment or study nothing
+/// does.
 #[test]
 fn missing_parts_are_not_run() {
     let counts = |text: &str| {

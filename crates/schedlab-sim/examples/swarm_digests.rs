@@ -1,7 +1,7 @@
 //! Prints one trace digest per random run of the swarm test's generator.
 //!
-//! `swarm_digests COUNT ROW...` prints `SEED EVENTS DIGEST` for the seeds 0 to COUNT - 1, each a run under one of the named
-//! version rows. The rows are arguments because a new row would change what every seed draws.
+//! `swarm_digests COUNT ROW...` prints `SEED EVENTS DIGEST` for the seeds 0 to COUNT - 1, each a run under one of the
+//! named version rows. The rows are arguments because a new row would change what every seed draws.
 
 #[path = "../tests/support/mod.rs"]
 mod support;

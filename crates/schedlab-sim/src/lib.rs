@@ -1,4 +1,5 @@
-//! The simulator: time, the event queue, machines whose CPUs execute at a rate, kernels on them, and the tasks' programs.
+//! The simulator: time, the event queue, machines whose CPUs execute at a rate, kernels on them, and the tasks'
+//! programs.
 //!
 //! ```
 //! use std::sync::atomic::AtomicBool;

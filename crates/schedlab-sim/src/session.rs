@@ -201,8 +201,8 @@ impl<'a, S: Sink> Session<'a, S> {
         }
     }
 
-    /// What the running task of a CPU executes, as far as that decides when it can be preempted: `is in user mode`, `spins
-    /// for "lock", held by task 7, which was preempted`.
+    /// What the running task of a CPU executes, as far as that decides when it can be preempted: `is in user mode`,
+    /// `spins for "lock", held by task 7, which was preempted`.
     #[must_use]
     pub fn executes(&self, cpu: CpuId) -> Option<String> {
         let task = self.kernel().cpus[cpu.index()].curr?;

@@ -57,8 +57,8 @@ fn part(runs: &[(Nanos, Nanos)], from: Nanos, to: Nanos) -> f64 {
     ran as f64 / (to - from) as f64
 }
 
-/// Four CPUs compete for a quota of 20 ms, and each takes `sched_cfs_bandwidth_slice_us` at a time: with a slice as large as
-/// the quota one CPU gets all of it.
+/// Four CPUs compete for a quota of 20 ms, and each takes `sched_cfs_bandwidth_slice_us` at a time: with a slice as
+/// large as the quota one CPU gets all of it.
 #[test]
 fn a_cpu_takes_a_slice_of_the_quota_at_a_time() {
     for version in Version::all() {
@@ -93,7 +93,8 @@ fn a_quota_is_what_a_group_gets() {
     }
 }
 
-/// After a second of sleep a group has saved the two refills that came before the timer stopped, as far as burst allows.
+/// After a second of sleep a group has saved the two refills that came before the timer stopped, as far as burst
+/// allows.
 #[test]
 fn a_burst_is_saved_quota() {
     let sleeper = vec![Op::Sleep(Amount::Fixed(SEC)), Op::Run(Amount::Fixed(10 * SEC)), Op::Jump(0)];
@@ -148,8 +149,8 @@ fn throttling_is_counted() {
     }
 }
 
-/// From 6.18 a throttled task leaves its queue at the end of the interrupt that found the quota used up, if no reschedule is
-/// pending: no competitor has to be picked first, and the group's weight leaves with it.
+/// From 6.18 a throttled task leaves its queue at the end of the interrupt that found the quota used up, if no
+/// reschedule is pending: no competitor has to be picked first, and the group's weight leaves with it.
 #[test]
 fn a_throttled_task_leaves_before_the_next_pick() {
     for version in Version::all().iter().filter(|version| version.rules.throttles_at_once()) {
@@ -176,7 +177,8 @@ fn a_throttled_task_leaves_before_the_next_pick() {
     }
 }
 
-/// A task that sleeps when the quota is used up is not kept from running; up to 6.5 the time counts as throttled all the same.
+/// A task that sleeps when the quota is used up is not kept from running; up to 6.5 the time counts as throttled all
+/// the same.
 #[test]
 fn throttled_time_of_an_empty_group() {
     let nap = vec![Op::Run(Amount::Fixed(10 * MSEC)), Op::Sleep(Amount::Fixed(90 * MSEC)), Op::Jump(0)];
@@ -192,8 +194,8 @@ fn throttled_time_of_an_empty_group() {
 }
 
 /// Two hogs in a group whose parent has the quota. 7.2 throttles only the one that ran when the quota was used up: the
-/// other is picked within the same group, where `set_next_task_fair` does not look at the levels above, and is never throttled.
-/// That of 7.3 looks at every level.
+/// other is picked within the same group, where `set_next_task_fair` does not look at the levels above, and is never
+/// throttled. That of 7.3 looks at every level.
 #[test]
 fn a_quota_above_a_group_of_two_hogs() {
     for version in Version::all() {

@@ -44,8 +44,8 @@ fn service(spec: &RunSpec) -> Vec<Nanos> {
     service
 }
 
-/// Three quarters of two CPUs for six hogs: two on the CPU of which half is left and four on the other, so that each gets
-/// a quarter of a CPU. Three on each would give some twice as much as others.
+/// Three quarters of two CPUs for six hogs: two on the CPU of which half is left and four on the other, so that each
+/// gets a quarter of a CPU. Three on each would give some twice as much as others.
 #[test]
 fn tasks_are_balanced_by_what_is_left_of_their_cpus() {
     for version in Version::all() {

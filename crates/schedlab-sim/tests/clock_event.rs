@@ -49,8 +49,8 @@ fn sleeper(sleep: Nanos) -> Vec<Op> {
     vec![Op::Run(Amount::Fixed(50 * USEC)), Op::Sleep(Amount::Fixed(sleep)), Op::Jump(0)]
 }
 
-/// A busy CPU has 249 ticks in this second. Each causes two exits: the interrupt, and programming the device at its end.
-/// One more programs the first tick.
+/// A busy CPU has 249 ticks in this second. Each causes two exits: the interrupt, and programming the device at its
+/// end. One more programs the first tick.
 #[test]
 fn the_device_is_programmed_for_the_first_timer_only() {
     const TICKS: u64 = 2 * 249 + 1;
@@ -69,8 +69,8 @@ fn the_device_is_programmed_for_the_first_timer_only() {
     }
 }
 
-/// HRTICK, which 7.2 has on, is started by wakeups in the handler of the interrupt, too, whose end programs the device for it
-/// (`in_hrtirq`). If the start did so as well, there would be 987 exits.
+/// HRTICK, which 7.2 has on, is started by wakeups in the handler of the interrupt, too, whose end programs the device
+/// for it (`in_hrtirq`). If the start did so as well, there would be 987 exits.
 #[test]
 fn a_timer_that_is_started_in_the_interrupt_is_programmed_at_its_end() {
     let programs = [hog(), sleeper(10 * MSEC)];

@@ -81,7 +81,8 @@ fn a_thread_beside_a_busy_one_leaves_a_shallow_state() {
 
 #[test]
 fn a_tick_that_goes_on_in_idle_ends_a_wrong_prediction() {
-    // Short sleeps, then a long one: ticks end it in the shallow state until the governor no longer expects a short stay.
+    // Short sleeps, then a long one: ticks end it in the shallow state until the governor no longer expects a short
+    // stay.
     let mut ops = vec![Op::Set(7, 300)];
     ops.extend([Op::Sleep(Amount::Fixed(100 * USEC)), Op::Run(Amount::Fixed(USEC)), Op::DecJump { reg: 7, to: 1 }]);
     ops.extend([Op::Sleep(Amount::Fixed(100 * MSEC)), Op::Run(Amount::Fixed(USEC)), Op::Exit]);

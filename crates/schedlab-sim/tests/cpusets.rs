@@ -14,8 +14,8 @@ fn cpus(list: &str) -> CpuMask {
     CpuMask::from_list(list).unwrap()
 }
 
-/// Of group `/g`, whose CPUs change at these times: hogs, tasks that sleep, and one that asked for CPU 0. Beside them hogs of
-/// no group.
+/// Of group `/g`, whose CPUs change at these times: hogs, tasks that sleep, and one that asked for CPU 0. Beside them
+/// hogs of no group.
 fn run_of(version: &str, changes: &[(Nanos, CpuMask)]) -> RunSpec {
     let hog = || vec![Op::Run(Amount::Fixed(SEC)), Op::Jump(0)];
     let sleeper = || vec![Op::Run(Amount::Fixed(300_000)), Op::Sleep(Amount::Fixed(700_000)), Op::Jump(0)];
@@ -89,7 +89,8 @@ fn a_group_without_any_of_its_parents_cpus_has_the_parents() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// Whatever the CPUs change to and when, no task of the group is switched in elsewhere 10 ms later, and those outside go on.
+    /// Whatever the CPUs change to and when, no task of the group is switched in elsewhere 10 ms later, and those
+    /// outside go on.
     #[test]
     fn no_change_breaks_an_affinity(
         version in prop::sample::select(&["6.1", "6.6", "6.12.107", "7.3"][..]),

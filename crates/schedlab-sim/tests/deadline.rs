@@ -64,8 +64,8 @@ fn greedy_deadline_tasks_get_their_share() {
     }
 }
 
-/// A thread with a slice of its own beside a SCHED_DEADLINE thread whose period is its runtime, as rt-app's example has them:
-/// the deadline thread asks for a whole CPU, so it takes two CPUs to admit it.
+/// A thread with a slice of its own beside a SCHED_DEADLINE thread whose period is its runtime, as rt-app's example has
+/// them: the deadline thread asks for a whole CPU, so it takes two CPUs to admit it.
 #[test]
 fn an_rt_app_file_with_a_slice_and_a_deadline_thread_runs() {
     let text = r#"{
@@ -154,8 +154,8 @@ fn the_kernel_refuses_what_it_refuses() {
     }
 }
 
-/// Bandwidth that a task gave up can be had by another, after its 0-lag time: it exits at 30 ms with half of its runtime, which
-/// is worth half of its period before its deadline at 100 ms.
+/// Bandwidth that a task gave up can be had by another, after its 0-lag time: it exits at 30 ms with half of its
+/// runtime, which is worth half of its period before its deadline at 100 ms.
 #[test]
 fn bandwidth_is_free_again_after_an_exit() {
     let dl = deadline(60 * MSEC, 100 * MSEC, 100 * MSEC);

@@ -70,8 +70,8 @@ fn a_core_speeds_up_when_another_one_goes_idle() {
     );
 }
 
-/// A burst begins at the lowest frequency and is slower than at the highest one; the longer it is the less. A task of a real-time
-/// class has the highest at once.
+/// A burst begins at the lowest frequency and is slower than at the highest one; the longer it is the less. A task of a
+/// real-time class has the highest at once.
 #[test]
 fn schedutil_follows_the_utilisation() {
     let turbo = [(8, 4000)];

@@ -10,7 +10,8 @@ use schedlab_workload::{Amount, Dist, ObjectSpec, Op};
 
 const CPUS: u32 = 8;
 
-/// Tasks that migrate from CPU to CPU, 50 us on each, with or without a group (an autogroup) and lines that cost `transfer`.
+/// Tasks that migrate from CPU to CPU, 50 us on each, with or without a group (an autogroup) and lines that cost
+/// `transfer`.
 fn migrating(version: &str, autogroup: bool, transfer: Nanos) -> RunSpec {
     let hop = |mask| [Op::SetAffinity(mask), Op::Sleep(Amount::Fixed(10 * USEC)), Op::Run(Amount::Fixed(40 * USEC))];
     let program = |first: u32| {
@@ -50,7 +51,8 @@ fn without_a_group_or_where_lines_cost_nothing_nobody_waits() {
     assert_eq!(waits(&migrating("6.6", true, 0)), 0);
 }
 
-/// How often a task wakes another one on the next CPU in 200 ms, between runs of 50 us; both are in a group of this path.
+/// How often a task wakes another one on the next CPU in 200 ms, between runs of 50 us; both are in a group of this
+/// path.
 fn wakeups(path: &str) -> usize {
     let waker = vec![Op::Run(Amount::Fixed(50 * USEC)), Op::Post(0), Op::Jump(0)];
     let wakee = vec![Op::Wait(0), Op::Jump(0)];

@@ -73,16 +73,17 @@ fn a_groups_share_does_not_depend_on_its_number_of_tasks() {
             let list = [("/a", light, 0), ("/b", heavy, 0), ("/b", heavy / 2, 5)];
             let run = run_of(version.name, cpus, vec![cgroup("/a", 100), cgroup("/b", 300)], hogs(&list));
             let got = part(&service(&run), "/a");
-            // On several CPUs whole tasks move, and up to 17% of imbalance stays: a real 6.1 is off as much (docs/models/fair.md).
+            // On several CPUs whole tasks move, and up to 17% of imbalance stays: a real 6.1 is off as much
+            // (docs/models/fair.md).
             let bound = if cpus == 1 { 0.0005 } else { 0.0125 };
             assert!((got - 0.25).abs() < bound, "{} on {cpus} CPUs: {got:.4} instead of a quarter", version.name);
         }
     }
 }
 
-/// Where no task migrates, a group's weight is divided among the CPUs by its load there, however unbalanced: on each CPU it
-/// competes with its part of its weight. Up to 6.18 that part counts in whole 1024ths of nice 0 (`scale_load_down` in
-/// `__calc_delta`): 6 instead of 6.4 for one task of 160.
+/// Where no task migrates, a group's weight is divided among the CPUs by its load there, however unbalanced: on each
+/// CPU it competes with its part of its weight. Up to 6.18 that part counts in whole 1024ths of nice 0
+/// (`scale_load_down` in `__calc_delta`): 6 instead of 6.4 for one task of 160.
 #[test]
 fn a_groups_weight_is_divided_by_its_load_on_each_cpu() {
     for version in Version::all() {
@@ -163,7 +164,8 @@ fn sessions_share_equally_with_autogroup() {
 fn a_task_that_moves_has_its_new_groups_share() {
     for version in Version::all() {
         let hog = vec![Op::Run(Amount::Fixed(SEC)), Op::Jump(0)];
-        // 1 s of work, then a move to the group of weight 300, against a hog of weight 100: three quarters from then on.
+        // 1 s of work, then a move to the group of weight 300, against a hog of weight 100: three quarters from then
+        // on.
         let work = Op::Run(Amount::Fixed(SEC));
         let mover = vec![work, Op::SetCgroup(0), work, Op::Jump(2)];
         let mut workload = tasks(vec![("hog", 0, None, hog), ("mover", 0, None, mover)]);

@@ -128,8 +128,8 @@ const HINTS: [IdleHint; 3] = [IdleHint::Off, IdleHint::Vpa, IdleHint::Hcall];
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, max_shrink_iters: 300, ..ProptestConfig::default() })]
 
-    /// No checker finds anything, whatever the costs, the load and the platforms, whether the second guest is in the first one, and
-    /// whenever a guest is paused, resumed or killed; and a run is its seed's.
+    /// No checker finds anything, whatever the costs, the load and the platforms, whether the second guest is in the
+    /// first one, and whenever a guest is paused, resumed or killed; and a run is its seed's.
     #[test]
     fn every_check_holds_with_guests(
         first in scenario(Version::all().iter().collect()),
@@ -242,8 +242,8 @@ fn placements(platform: Platform, version: &str, poll: Nanos, informed: bool) ->
     (apart, reports[0].exits[0].1)
 }
 
-/// A pair that wakes each other spreads over two vCPUs where a halted vCPU reads as available, and stays on one where it
-/// reads as preempted.
+/// A pair that wakes each other spreads over two vCPUs where a halted vCPU reads as available, and stays on one where
+/// it reads as preempted.
 #[test]
 fn what_a_halted_vcpu_reads_as_decides_where_the_wakee_goes() {
     for (platform, version, poll, informed, spreads) in [
@@ -295,7 +295,8 @@ fn events_between(events: Vec<(Nanos, GuestAction)>, from: Nanos, to: Nanos) -> 
     log.events.iter().filter(|event| event.kernel == KernelId(1) && (from..to).contains(&event.time)).count()
 }
 
-/// A guest does nothing while it is paused, goes on when it is resumed, and does nothing any more once it has been killed.
+/// A guest does nothing while it is paused, goes on when it is resumed, and does nothing any more once it has been
+/// killed.
 #[test]
 fn pause_resume_and_kill() {
     use GuestAction::{Kill, Pause, Resume};
@@ -315,7 +316,8 @@ fn pause_resume_and_kill() {
     }
 }
 
-/// Six hogs on two vCPUs, one of which gets half of a host CPU: how much more the luckiest gets done than the unluckiest.
+/// Six hogs on two vCPUs, one of which gets half of a host CPU: how much more the luckiest gets done than the
+/// unluckiest.
 fn spread_of_hogs(version: &str, accounting: bool) -> f64 {
     let hog = vec![Op::Run(Amount::Fixed(MSEC)), Op::Count { metric: 0, count: 1 }, Op::Jump(0)];
     let mut workload = tasks(vec![("hog", 0, None, hog)]);
@@ -335,8 +337,8 @@ fn spread_of_hogs(version: &str, accounting: bool) -> f64 {
     f64::from(*done.values().max().unwrap()) / f64::from(*done.values().min().unwrap())
 }
 
-/// With paravirt time accounting a CPU from which time is stolen is a smaller one to the balancer: two of the hogs share it.
-/// Without, three share each.
+/// With paravirt time accounting a CPU from which time is stolen is a smaller one to the balancer: two of the hogs
+/// share it. Without, three share each.
 #[test]
 fn stolen_time_lowers_the_capacity_that_the_balancer_sees() {
     for version in ["5.7", "6.1", "6.12.0"] {
@@ -358,8 +360,8 @@ fn hinted(row: &str, hint: IdleHint) -> (GuestReport, u64) {
     (reports.remove(0), apart)
 }
 
-/// On an idle host a ceded vCPU would run at once. Both hints say so; the hypercall is paid for by each query. A guest of 6.12
-/// knows of a ceded vCPU from `lppaca.idle` and asks nobody.
+/// On an idle host a ceded vCPU would run at once. Both hints say so; the hypercall is paid for by each query. A guest
+/// of 6.12 knows of a ceded vCPU from `lppaca.idle` and asks nobody.
 #[test]
 fn both_idle_hints_spread_a_pair_and_only_the_hypercall_leaves_the_guest() {
     let exits = |report: &GuestReport| report.exits.iter().find(|(name, _)| *name == "hcall").unwrap().1;
@@ -373,8 +375,8 @@ fn both_idle_hints_spread_a_pair_and_only_the_hypercall_leaves_the_guest() {
     assert!(apart > 5_000 && exits(&report) < 50, "{apart} apart, {report:?}");
 }
 
-/// Two tasks on two vCPUs, on host CPUs 2 and 3, that wake each other: switches of the guest in a second. An idle host CPU needs
-/// 20 us to leave its idle state; CPUs 0 and 1 handle the escalation interrupts of powerpc and may be busy.
+/// Two tasks on two vCPUs, on host CPUs 2 and 3, that wake each other: switches of the guest in a second. An idle host
+/// CPU needs 20 us to leave its idle state; CPUs 0 and 1 handle the escalation interrupts of powerpc and may be busy.
 fn switches_of_a_pair(platform: Platform, busy: bool, cpuidle: bool) -> usize {
     let mut pair = ping_pong();
     for (cpu, task) in pair.tasks.iter_mut().enumerate() {
@@ -394,8 +396,8 @@ fn switches_of_a_pair(platform: Platform, busy: bool, cpuidle: bool) -> usize {
     events_of(&log.events, 1).iter().filter(|event| matches!(event.kind, Kind::Switch { .. })).count()
 }
 
-/// A ceded vCPU of KVM on POWER9 is woken by a host CPU that has to leave its own idle state first. One that snoozes needs no
-/// wakeup.
+/// A ceded vCPU of KVM on POWER9 is woken by a host CPU that has to leave its own idle state first. One that snoozes
+/// needs no wakeup.
 #[test]
 fn a_ceded_vcpu_is_woken_by_the_host_cpu_of_its_escalation_interrupt() {
     let ceded = |platform, busy| switches_of_a_pair(platform, busy, false);
@@ -407,8 +409,8 @@ fn a_ceded_vcpu_is_woken_by_the_host_cpu_of_its_escalation_interrupt() {
     assert!(snoozing > busy * 3 / 2, "{snoozing} {busy}");
 }
 
-/// A task of an outer guest that sleeps for 1 ms at a time is woken by its timers, and its vCPU is idle in between, whatever the inner
-/// guest does.
+/// A task of an outer guest that sleeps for 1 ms at a time is woken by its timers, and its vCPU is idle in between,
+/// whatever the inner guest does.
 #[test]
 fn an_outer_guest_handles_its_own_timers() {
     let sleeper = vec![Op::Sleep(Amount::Fixed(MSEC)), Op::Count { metric: 0, count: 1 }, Op::Jump(0)];
@@ -445,8 +447,8 @@ fn a_guest_that_polls_before_it_halts_leaves_less_often() {
     assert!(switches_polling > switches, "{switches_polling} {switches}");
 }
 
-/// Two threads that hold a spinlock for half of their time, on two vCPUs: beside a host task that takes half of one host CPU
-/// a holder is preempted sooner or later; alone never.
+/// Two threads that hold a spinlock for half of their time, on two vCPUs: beside a host task that takes half of one
+/// host CPU a holder is preempted sooner or later; alone never.
 #[test]
 fn a_vcpu_that_loses_its_cpu_while_its_task_holds_a_spinlock_is_counted() {
     let program = |locks: bool| {
@@ -477,8 +479,8 @@ fn kernel_lock(platform: Platform, pv_spinlocks: bool, cpus: u32, ple_window: Na
     kernel_lock_of("6.12.107", platform, pv_spinlocks, cpus, ple_window)
 }
 
-/// Four tasks, each on a vCPU of its own, that hold a spinlock of the kernel for a third of their time: passes through it
-/// in a second, pause-loop exits, hypercalls. `cpus`: of the host, which the vCPUs share in turn.
+/// Four tasks, each on a vCPU of its own, that hold a spinlock of the kernel for a third of their time: passes through
+/// it in a second, pause-loop exits, hypercalls. `cpus`: of the host, which the vCPUs share in turn.
 fn kernel_lock_of(row: &str, platform: Platform, pv_spinlocks: bool, cpus: u32, ple_window: Nanos) -> [u64; 3] {
     let section = Section { context: SectionContext::Spinlock, might_sleep: false, every: 0 };
     let held = Op::Section { amount: Amount::Fixed(20_000), section, last: false };
@@ -503,9 +505,9 @@ fn kernel_lock_of(row: &str, platform: Platform, pv_spinlocks: bool, cpus: u32, 
     [passes, exits("pause"), exits("hcall")]
 }
 
-/// Where every vCPU has a CPU the kinds of spinlock do alike. Where two share one, a queued lock is handed to vCPUs that do
-/// not run; a guest of x86 leaves its pause loops. Where the processor does not notice them, the waiters of paravirtual spinlocks halt and are
-/// kicked.
+/// Where every vCPU has a CPU the kinds of spinlock do alike. Where two share one, a queued lock is handed to vCPUs
+/// that do not run; a guest of x86 leaves its pause loops. Where the processor does not notice them, the waiters of
+/// paravirtual spinlocks halt and are kicked.
 #[test]
 fn a_queued_spinlock_suffers_most_where_vcpus_share_cpus() {
     let kinds = [(Platform::Arm64Kvm, false), (Platform::X86Kvm, false), (Platform::X86Kvm, true)];
@@ -523,8 +525,8 @@ fn a_queued_spinlock_suffers_most_where_vcpus_share_cpus() {
     assert!(test_and_set[0] > queued[0] * 2 && paravirt[0] > queued[0] * 2, "{queued:?} {test_and_set:?} {paravirt:?}");
 }
 
-/// Waiters of powerpc and s390 yield to the vCPU of the holder when it waits for a CPU, except with the spinlocks that powerpc has from
-/// 5.9 to 6.1, which are those of hardware here. Where every vCPU has a CPU, nobody yields.
+/// Waiters of powerpc and s390 yield to the vCPU of the holder when it waits for a CPU, except with the spinlocks that
+/// powerpc has from 5.9 to 6.1, which are those of hardware here. Where every vCPU has a CPU, nobody yields.
 #[test]
 fn waiters_yield_to_the_vcpu_of_the_holder() {
     let queued = kernel_lock(Platform::Arm64Kvm, false, 2, 0);
@@ -542,8 +544,8 @@ fn waiters_yield_to_the_vcpu_of_the_holder() {
     }
 }
 
-/// A thread that unmaps memory all the time beside two that compute, on three vCPUs that share a CPU of the host: rounds in a
-/// second, hypercalls, and the CPU time of its vCPU.
+/// A thread that unmaps memory all the time beside two that compute, on three vCPUs that share a CPU of the host:
+/// rounds in a second, hypercalls, and the CPU time of its vCPU.
 fn unmaps(pv_tlb_flush: bool, pv_sched_yield: bool) -> [u64; 3] {
     let unmap = Op::Memory { work: MemoryWork::Unmap, kib: 4 };
     let sender = vec![Op::Run(Amount::Fixed(50_000)), unmap, Op::Count { metric: 0, count: 1 }, Op::Jump(0)];
@@ -577,8 +579,8 @@ fn ipi_exits(enable_apicv: bool, enable_ipiv: bool) -> u64 {
     reports[0].exits.iter().find(|(name, _)| *name == "ipi").unwrap().1
 }
 
-/// An interrupt for a vCPU that runs is one exit of its sender and one of its receiver. Posted interrupts spare the second one, IPI
-/// virtualization the first.
+/// An interrupt for a vCPU that runs is one exit of its sender and one of its receiver. Posted interrupts spare the
+/// second one, IPI virtualization the first.
 #[test]
 fn posted_interrupts_and_ipi_virtualization_spare_exits() {
     let [neither, posted, both] = [(false, false), (true, false), (true, true)].map(|(a, b)| ipi_exits(a, b));
@@ -586,8 +588,8 @@ fn posted_interrupts_and_ipi_virtualization_spare_exits() {
     assert!(posted * 10 < neither * 8 && posted > 0, "{neither} {posted} {both}");
 }
 
-/// A munmap waits until the host runs the vCPUs of the process that wait for a CPU. Deferred flushes wait for none of them;
-/// after a directed yield the sender spends less of its CPU time on the wait.
+/// A munmap waits until the host runs the vCPUs of the process that wait for a CPU. Deferred flushes wait for none of
+/// them; after a directed yield the sender spends less of its CPU time on the wait.
 #[test]
 fn a_guest_does_not_wait_for_vcpus_that_flush_when_they_are_entered() {
     let [deferred, yields, neither] = [(true, true), (false, true), (false, false)].map(|(a, b)| unmaps(a, b));

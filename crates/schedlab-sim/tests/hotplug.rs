@@ -1,4 +1,5 @@
-//! CPUs that go offline and come back: no task runs on a CPU that is offline, none is lost, and the checkers are silent.
+//! CPUs that go offline and come back: no task runs on a CPU that is offline, none is lost, and the checkers are
+//! silent.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +26,8 @@ fn online(at: Nanos, list: &str) -> CpuChange {
     CpuChange { at, cpus: cpus(list), online: true }
 }
 
-/// Two nodes of two cores with two threads each; hogs, sleepers, a hog on CPU 3 alone, a real-time task, pipelines of wakeups.
+/// Two nodes of two cores with two threads each; hogs, sleepers, a hog on CPU 3 alone, a real-time task, pipelines of
+/// wakeups.
 fn run_of(version: &str, hotplug: &[CpuChange]) -> RunSpec {
     let hog = || vec![Op::Run(Amount::Fixed(SEC)), Op::Jump(0)];
     let sleeper = |run, sleep| vec![Op::Run(Amount::Fixed(run)), Op::Sleep(Amount::Fixed(sleep)), Op::Jump(0)];
@@ -180,7 +182,8 @@ fn a_cpuset_loses_the_cpu_and_gets_it_back() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
 
-    /// Whichever CPUs go and come whenever, nothing runs on one that is offline, every task goes on, and the checkers are silent.
+    /// Whichever CPUs go and come whenever, nothing runs on one that is offline, every task goes on, and the checkers
+    /// are silent.
     #[test]
     fn no_order_of_changes_loses_a_task(
         version in prop::sample::select(&["5.10", "6.1", "6.6", "6.12.107", "7.3"][..]),
@@ -209,8 +212,9 @@ proptest! {
             machine.physics.set(Mechanism::Selection, true);
             spec.machine = Arc::new(machine);
         }
-        // Up to 6.5 a task forked beside others is placed by up to a period, 24 ms, behind them (START_DEBIT), and keeps that
-        // distance when it is migrated; until it runs, each of the 16 tasks that may share its CPU runs for that long.
+        // Up to 6.5 a task forked beside others is placed by up to a period, 24 ms, behind them (START_DEBIT), and
+        // keeps that distance when it is migrated; until it runs, each of the 16 tasks that may share its CPU runs for
+        // that long.
         let longest = if ["5.10", "6.1"].contains(&version) { 16 * 24 * MSEC } else { 0 };
         spec.duration += longest;
         let record = silent(&spec);

@@ -1,5 +1,5 @@
-//! The kernel's periodic threads: how often they run, that a deferrable timer wakes no idle CPU, that they change nothing
-//! while the mechanism is off.
+//! The kernel's periodic threads: how often they run, that a deferrable timer wakes no idle CPU, that they change
+//! nothing while the mechanism is off.
 
 use crate::support::{kernel, machine, record, spec, tasks, Record};
 use schedlab_model::{CpuId, Nanos, Topology, MSEC, SEC, USEC};

@@ -1,4 +1,5 @@
-//! Major page faults: a task waits for a disk that serves several requests at once, the others in the order in which they came.
+//! Major page faults: a task waits for a disk that serves several requests at once, the others in the order in which
+//! they came.
 
 use crate::support::{flat, kernel, record, spec, tasks};
 use schedlab_model::{Nanos, USEC};

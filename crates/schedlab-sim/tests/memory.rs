@@ -133,8 +133,8 @@ fn throughput_rises_with_threads_until_the_memory_has_no_more() {
     assert!((15_000.0..16_010.0).contains(&triad(16, false)));
 }
 
-/// The preset with two sockets of 28 cores: threads on one of them, in GB/s. Published: 12 of one thread, and 80 to 90, half of what
-/// both sockets deliver, of all (the sources are in the machine file).
+/// The preset with two sockets of 28 cores: threads on one of them, in GB/s. Published: 12 of one thread, and 80 to 90,
+/// half of what both sockets deliver, of all (the sources are in the machine file).
 #[test]
 fn a_socket_saturates_with_the_threads_that_its_memory_serves() {
     let rate = |threads: u32| {

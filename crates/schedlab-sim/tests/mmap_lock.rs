@@ -22,8 +22,8 @@ const FAULT_4K: Op = Op::Memory { work: MemoryWork::Zero, kib: 4 };
 const FORK: Op = Op::Fork { program: 2, kind: TaskKind::Process, into: 2 };
 const CLONE: Op = Op::Fork { program: 2, kind: TaskKind::Thread, into: 2 };
 
-/// After 1 ms the first thread does `first`, and a little later the second one does `second`, whose time is a sample; `before` is
-/// what the second one does at the beginning.
+/// After 1 ms the first thread does `first`, and a little later the second one does `second`, whose time is a sample;
+/// `before` is what the second one does at the beginning.
 fn two(version: &str, same_process: bool, on: bool, first: Op, before: &[Op], second: Op) -> RunSpec {
     let run = |length| Op::Run(Amount::Fixed(length));
     let sleep = |length| Op::Sleep(Amount::Fixed(length));

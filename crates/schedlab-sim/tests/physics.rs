@@ -62,8 +62,8 @@ fn a_running_task_notices_a_remote_request_only_by_the_interrupt() {
     }
 }
 
-/// Sending takes the sender's time and not the wakee's: the waker runs for as much longer after each wakeup, and the wakee is
-/// switched in at the same time after it.
+/// Sending takes the sender's time and not the wakee's: the waker runs for as much longer after each wakeup, and the
+/// wakee is switched in at the same time after it.
 #[test]
 fn sending_an_interrupt_keeps_the_sender_busy() {
     let run = |ipi_send| {
@@ -148,7 +148,8 @@ fn places_of_dead_tasks_are_reused() {
 #[test]
 fn a_lock_outlives_its_holder_and_a_message_to_the_dead_is_lost() {
     let fork = |program| Op::Fork { program, kind: schedlab_workload::TaskKind::Thread, into: 0 };
-    // The first child exits with the lock held. The second reuses its place, is posted by its handle and may not unlock.
+    // The first child exits with the lock held. The second reuses its place, is posted by its handle and may not
+    // unlock.
     let parent =
         vec![fork(1), Op::Copy { into: 1, from: 0 }, Op::Reap, fork(2), Op::PostPeer(1), Op::PostPeer(0), Op::Reap];
     let (dies, waits) = (vec![Op::Lock(0), Op::Exit], vec![Op::WaitOwn, Op::Unlock(0)]);
@@ -189,8 +190,9 @@ fn a_task_woken_while_its_cpu_leaves_it_leaves_as_a_sleeper() {
     assert!(early > 0, "no wakeup met the CPU inside __schedule");
 }
 
-/// The interrupt of a wakelist may come for another task while the CPU, which is in `__schedule` with interrupts disabled, has
-/// been given the task that it is about to leave as well (WF_ON_CPU): that one is enqueued after the switch.
+/// The interrupt of a wakelist may come for another task while the CPU, which is in `__schedule` with interrupts
+/// disabled, has been given the task that it is about to leave as well (WF_ON_CPU): that one is enqueued after the
+/// switch.
 #[test]
 fn a_wakelist_with_the_task_that_its_cpu_leaves_waits_for_the_switch() {
     let sleeper = |futex| vec![Op::Wait(futex), Op::Run(Amount::Fixed(500)), Op::Jump(0)];

@@ -5,7 +5,8 @@ use schedlab_model::MSEC;
 use schedlab_trace::Kind;
 use schedlab_workload::{Amount, ObjectSpec, Op};
 
-/// The order in which two tasks get a lock that one releases while the other waits for it, and at once tries to take again.
+/// The order in which two tasks get a lock that one releases while the other waits for it, and at once tries to take
+/// again.
 fn next_holders(object: ObjectSpec, lock: Op, unlock: Op) -> Vec<u64> {
     let report = |who: i64| [Op::Set(0, who), Op::Sample { metric: 0, reg: 0 }];
     let sleep = |ms: u64| Op::Sleep(Amount::Fixed(ms * MSEC));

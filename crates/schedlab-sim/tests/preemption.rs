@@ -290,8 +290,8 @@ fn work_on_memory_offers_to_reschedule() {
     }
 }
 
-/// The measured sections of a call, in shares of its length: a point of might_sleep() after a half, a loop over a page table
-/// from 60 % to 70 %, a spinlock from 80 % to 90 %, a point of cond_resched() at 95 %.
+/// The measured sections of a call, in shares of its length: a point of might_sleep() after a half, a loop over a page
+/// table from 60 % to 70 %, a spinlock from 80 % to 90 %, a point of cond_resched() at 95 %.
 fn measured(call: &str) -> CallSections {
     CallSections {
         call: call.into(),
@@ -321,8 +321,8 @@ fn measured_calls_are_left_where_their_sections_allow_it() {
         Op::Fork { program: 0, kind: TaskKind::Process, into: 0 },
         Op::Exec(1),
     ];
-    // The request, and the switch under none, voluntary, full and lazy, in us from the beginning of the call. A lazy request
-    // waits for the exit: the next tick is later.
+    // The request, and the switch under none, voluntary, full and lazy, in us from the beginning of the call. A lazy
+    // request waits for the exit: the next tick is later.
     let cases = [
         (10, [60, 50, 10, 100]),
         (55, [60, 60, 55, 100]),
@@ -353,8 +353,8 @@ fn measured_calls_are_left_where_their_sections_allow_it() {
     }
 }
 
-/// munmap scans 62 pages in 62 us and then frees them in two batches of 31 us, each with the spinlock of [`measured`] from 24.8
-/// to 27.9 us.
+/// munmap scans 62 pages in 62 us and then frees them in two batches of 31 us, each with the spinlock of [`measured`]
+/// from 24.8 to 27.9 us.
 #[test]
 fn freed_pages_have_the_critical_sections_of_their_batch() {
     let mut machine = free(1);
@@ -387,8 +387,8 @@ fn freed_pages_have_the_critical_sections_of_their_batch() {
     }
 }
 
-/// Of so many allocating faults in succession one drains the batch of new pages. With 31 pages it is 32 times as long as the
-/// others here, and with the 15 of older kernels 16 times; the mean stays.
+/// Of so many allocating faults in succession one drains the batch of new pages. With 31 pages it is 32 times as long
+/// as the others here, and with the 15 of older kernels 16 times; the mean stays.
 #[test]
 fn one_fault_of_a_batch_drains_it() {
     let lengths = |name, length| CallSections { length, ..measured(name) };
@@ -441,8 +441,8 @@ fn the_parent_of_a_vfork_sleeps_until_the_exec() {
     }
 }
 
-/// User time is what tasks spend in user mode and CPU time also what they spend in calls, that of children that were waited for
-/// included, however often they are switched out.
+/// User time is what tasks spend in user mode and CPU time also what they spend in calls, that of children that were
+/// waited for included, however often they are switched out.
 #[test]
 fn user_time_leaves_out_what_calls_take() {
     let call = |length| [Op::Call, section(SectionContext::Preemptible, length, true)];
@@ -494,8 +494,8 @@ fn the_way_to_the_switch_costs_the_same_everywhere() {
             first(&|kind| matches!(kind, Kind::Switch { prev, .. } if prev == running)),
         ]
     };
-    // Where the program decides when the request is honoured: how often it has paid before, as a tick requests a reschedule at
-    // 4 ms. Otherwise the request is honoured at once.
+    // Where the program decides when the request is honoured: how often it has paid before, as a tick requests a
+    // reschedule at 4 ms. Otherwise the request is honoured at once.
     for (model, running, paid_before) in [
         ("none", user(), None),
         ("none", in_kernel(), Some(0)),
@@ -521,8 +521,8 @@ fn every_model_has_its_column() {
     assert_eq!(models, rows);
 }
 
-/// The longest section without preemption: of a call of 6 ms, the second half under a spinlock for 1 ms, and of a fork. The
-/// run without a request shows it, too.
+/// The longest section without preemption: of a call of 6 ms, the second half under a spinlock for 1 ms, and of a fork.
+/// The run without a request shows it, too.
 #[test]
 fn the_longest_section_without_preemption_depends_on_the_model() {
     let mut machine = free(1);

@@ -1,5 +1,5 @@
-//! Time slice extensions: what a request to reschedule does to a task in a critical section that has asked for one. Everything
-//! costs nothing but a page fault, so that the times are exact.
+//! Time slice extensions: what a request to reschedule does to a task in a critical section that has asked for one.
+//! Everything costs nothing but a page fault, so that the times are exact.
 
 use crate::support::{flat, kernel, record, spec, tasks};
 use schedlab_model::{Nanos, MSEC, USEC};
@@ -118,8 +118,8 @@ fn a_full_request_of_preempt_rt_is_not_put_off() {
     check("rt", vec![run(BEFORE + MSEC)], false, &[], WOKEN);
 }
 
-/// The lazy request waits for the end of the fault, which returns to user mode as an interrupt does. The full one switches in the
-/// fault, and the task has lost what it had asked for when it continues.
+/// The lazy request waits for the end of the fault, which returns to user mode as an interrupt does. The full one
+/// switches in the fault, and the task has lost what it had asked for when it continues.
 #[test]
 fn a_page_fault_ends_with_an_extension() {
     let section = || vec![run(BEFORE - FAULT / 2), fault(), run(3 * USEC)];

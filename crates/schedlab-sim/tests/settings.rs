@@ -61,7 +61,8 @@ impl Row {
     }
 }
 
-/// A random run of the swarm test, with what that does not draw: real-time and deadline tasks, synchronous wakeups, latency-nice.
+/// A random run of the swarm test, with what that does not draw: real-time and deadline tasks, synchronous wakeups,
+/// latency-nice.
 fn drawn(version: &'static Version, seed: u64) -> RunSpec {
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());

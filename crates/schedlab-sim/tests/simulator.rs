@@ -1,4 +1,5 @@
-//! All tests of whole runs: one binary, since each would contain the whole simulator. A file of this folder is a module here.
+//! All tests of whole runs: one binary, since each would contain the whole simulator. A file of this folder is a module
+//! here.
 #![allow(clippy::unwrap_used)]
 
 mod support;

@@ -1,5 +1,5 @@
-//! Spinlocks: a task that waits burns its CPU. A preempted holder of one in user space makes all others wait; one of the
-//! kernel is not preempted.
+//! Spinlocks: a task that waits burns its CPU. A preempted holder of one in user space makes all others wait; one of
+//! the kernel is not preempted.
 
 use crate::support::{flat, kernel, record, sampled_time, spec, tasks, Record};
 use schedlab_model::{Nanos, MSEC, USEC};

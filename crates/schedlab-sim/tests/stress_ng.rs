@@ -31,16 +31,16 @@ fn switches_per_op(stressor: &str, cpus: u32) -> f64 {
     f64::from(switches) / ops as f64
 }
 
-/// The real one switches 2.0 times per op on one CPU, and 0.09 to 0.58 times with a CPU for each task: most wakes find the
-/// waiter queued and not yet asleep.
+/// The real one switches 2.0 times per op on one CPU, and 0.09 to 0.58 times with a CPU for each task: most wakes find
+/// the waiter queued and not yet asleep.
 #[test]
 fn a_futex_wake_often_comes_before_the_waiter_sleeps() {
     let (one, both) = (switches_per_op("futex", 1), switches_per_op("futex", 2));
     assert!((1.9..=2.1).contains(&one) && both < 0.6, "{one} {both}");
 }
 
-/// The real one switches 0.5 to 1.2 times per op on one CPU: its reader, which does nothing with a message, waits for the writer,
-/// which fills it. With a CPU for each it depends on what else they run.
+/// The real one switches 0.5 to 1.2 times per op on one CPU: its reader, which does nothing with a message, waits for
+/// the writer, which fills it. With a CPU for each it depends on what else they run.
 #[test]
 fn the_reader_of_a_pipe_waits_for_its_writer() {
     let one = switches_per_op("pipe", 1);

@@ -1,5 +1,5 @@
-//! Random machines, kernels and programs, half of them with drawn ties, half of them with each mechanism of
-//! physics, some with cpusets that change and with CPUs of different capacity: no checker finds anything, and a run repeats byte
+//! Random machines, kernels and programs, half of them with drawn ties, half of them with each mechanism of physics,
+//! some with cpusets that change and with CPUs of different capacity: no checker finds anything, and a run repeats byte
 //! for byte.
 
 use std::sync::atomic::AtomicBool;

@@ -67,7 +67,8 @@ fn tasks_that_alternate_refill_what_exceeds_the_cache() {
     }
 }
 
-/// A set beyond the core's cache is read from the next level even if nothing disturbs it: only the part in the cache counts.
+/// A set beyond the core's cache is read from the next level even if nothing disturbs it: only the part in the cache
+/// counts.
 #[test]
 fn no_more_than_a_cache_holds_can_be_displaced_from_it() {
     let found = refills(&run(&two_hogs([4096, 4096])).1);
@@ -90,7 +91,8 @@ fn without_the_mechanism_or_without_a_working_set_nothing_changes() {
     assert_ne!(plain(&two_hogs([600, 600])), never);
 }
 
-/// A stay that ends before the task has gone through its set refills the part that it went through, and loses that part.
+/// A stay that ends before the task has gone through its set refills the part that it went through, and loses that
+/// part.
 #[test]
 fn a_short_stay_refills_no_more_than_it_can_touch() {
     let sleeper = vec![Op::Run(Amount::Fixed(USEC)), Op::Sleep(Amount::Fixed(5 * MSEC)), Op::Jump(0)];

@@ -60,8 +60,8 @@ impl Caches {
         Caches { levels: self.levels.iter().map(level).collect(), memory: scaled(self.memory), front_end }
     }
 
-    /// Reading this many KiB of warm data once, in ns: the part that a level holds and no nearer level has is read from that
-    /// level.
+    /// Reading this many KiB of warm data once, in ns: the part that a level holds and no nearer level has is read from
+    /// that level.
     #[must_use]
     pub fn warm_read(&self, kib: u64) -> Nanos {
         let mut nearer = 0;

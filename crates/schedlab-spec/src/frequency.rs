@@ -9,7 +9,8 @@ pub struct Frequency {
     pub base: u32,
     /// The lowest.
     pub min: u32,
-    /// The highest while at most so many cores of a node are busy; the counts rise, and the last one holds for more cores, too.
+    /// The highest while at most so many cores of a node are busy; the counts rise, and the last one holds for more
+    /// cores, too.
     pub turbo: Vec<(u32, u32)>,
     /// The shortest time between two changes by the governor schedutil (`rate_limit_us`).
     pub rate_limit: Nanos,

@@ -10,7 +10,8 @@ pub enum Platform {
     X86Kvm,
     /// KVM on arm64, which gives a guest no information about its vCPUs.
     Arm64Kvm,
-    /// The same with the pvsched proposal: the host marks a vCPU at every `vcpu_put` and clears the mark at `vcpu_load`.
+    /// The same with the pvsched proposal: the host marks a vCPU at every `vcpu_put` and clears the mark at
+    /// `vcpu_load`.
     Arm64KvmPvsched,
     /// KVM on POWER9 with the radix MMU and XIVE.
     PowerpcKvm,
@@ -83,8 +84,9 @@ impl Platform {
         matches!(self, Platform::PowerpcKvm | Platform::Powervm)
     }
 
-    /// Which actions of a guest cause an exit. KVM_HALT_POLL_NS_DEFAULT is 200 us on x86, 500 us on arm64 and 50 us on s390. The
-    /// 10 us of powerpc apply to virtual cores before POWER9; a single vCPU blocks at once (kvmhv_run_single_vcpu, 6.12).
+    /// Which actions of a guest cause an exit. KVM_HALT_POLL_NS_DEFAULT is 200 us on x86, 500 us on arm64 and 50 us on
+    /// s390. The 10 us of powerpc apply to virtual cores before POWER9; a single vCPU blocks at once
+    /// (kvmhv_run_single_vcpu, 6.12).
     #[must_use]
     pub const fn costs(self) -> PlatformCosts {
         match self {
@@ -116,7 +118,8 @@ impl Platform {
                 pause_loops_exit: false,
             },
             Platform::Powervm => Platform::PowerpcKvm.costs(),
-            // The machine interprets external calls (SIGP interpretation, sigpif) and the CPU's timers for a CPU that runs.
+            // The machine interprets external calls (SIGP interpretation, sigpif) and the CPU's timers for a CPU that
+            // runs.
             Platform::S390 => PlatformCosts { halt_poll_max: 50 * USEC, ..Platform::PowerpcKvm.costs() },
         }
     }

@@ -1,7 +1,7 @@
 //! The complete description of a run: the machine and its costs, the kernel, the workloads and the control groups.
 //!
-//! Data only. `schedlab-scenario` builds a [`RunSpec`] from a file, `schedlab-sim` simulates it, and `schedlab-agent` runs it
-//! on a real kernel.
+//! Data only. `schedlab-scenario` builds a [`RunSpec`] from a file, `schedlab-sim` simulates it, and `schedlab-agent`
+//! runs it on a real kernel.
 //!
 //! ```
 //! use schedlab_scenario::Scenario;

@@ -17,7 +17,8 @@ pub struct Costs {
     /// `__schedule` up to `sched_switch`: the path to it from the return to user mode or from a blocking call, and the
     /// pick. The runqueue's clock is read at its beginning.
     pub schedule: Dist,
-    /// From `sched_switch` until the next task, which had been preempted, is in user mode: a thread of the same process.
+    /// From `sched_switch` until the next task, which had been preempted, is in user mode: a thread of the same
+    /// process.
     pub switch_thread: Dist,
     /// The same for another address space.
     pub switch_process: Dist,
@@ -101,8 +102,8 @@ pub struct Costs {
     pub mmap: Dist,
     /// munmap, beyond the syscall and the pages: finding, splitting and removing the mapping.
     pub munmap: Dist,
-    /// munmap or exit: clearing the page-table entry of each 4 KiB page that is present, where `unmap_page` does not contain
-    /// it.
+    /// munmap or exit: clearing the page-table entry of each 4 KiB page that is present, where `unmap_page` does not
+    /// contain it.
     pub zap_page: Dist,
     /// munmap or exit: freeing each 4 KiB page that is present.
     pub unmap_page: Dist,
@@ -112,12 +113,13 @@ pub struct Costs {
     pub user_op: Dist,
     /// A VM exit that the host handles in the kernel, and the entry after it.
     pub vm_exit: Dist,
-    /// The same of a guest in a guest: the exit and the entry of the inner guest, with all exits of the outer one on the way.
+    /// The same of a guest in a guest: the exit and the entry of the inner guest, with all exits of the outer one on
+    /// the way.
     pub vm_exit_nested: Dist,
     /// Visiting one vCPU in the host's walk over all of them (`idle_hint = "vpa"`).
     pub idle_hint: Dist,
-    /// Flushing pages from the TLB of a CPU, its own or that of a CPU that is interrupted for this, without the interrupt. 0: the
-    /// hardware broadcasts flushes.
+    /// Flushing pages from the TLB of a CPU, its own or that of a CPU that is interrupted for this, without the
+    /// interrupt. 0: the hardware broadcasts flushes.
     pub tlb_flush: Dist,
     /// One iteration of a loop that waits for a spinlock of the kernel: a read of the lock and `cpu_relax` (PAUSE). 0:
     /// waiters never halt.
@@ -263,8 +265,8 @@ pub struct IdleState {
     pub polling: bool,
 }
 
-/// The bandwidth of a machine's memory, in MB/s (10^6 bytes) as STREAM counts its triad: bytes read and written, without the
-/// read of a line that a write allocates.
+/// The bandwidth of a machine's memory, in MB/s (10^6 bytes) as STREAM counts its triad: bytes read and written,
+/// without the read of a line that a write allocates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Memory {
     /// Of one CPU alone.
@@ -296,8 +298,8 @@ impl Memory {
 
     /// How much longer the use of a page of 4 KiB takes if it is on another node, ns.
     ///
-    /// A CPU has a fixed number of lines outstanding, so that the rate of what it reads is inverse to the latency: at `cpu`
-    /// MB/s a page takes 4096 / cpu us, and remote / local times as long from another node.
+    /// A CPU has a fixed number of lines outstanding, so that the rate of what it reads is inverse to the latency: at
+    /// `cpu` MB/s a page takes 4096 / cpu us, and remote / local times as long from another node.
     #[must_use]
     pub fn remote_page(self) -> Nanos {
         let Some([local, remote]) = self.latency else { return 0 };
@@ -364,8 +366,8 @@ impl Machine {
         machine
     }
 
-    /// Multiplies a cost, named as in machine files, the exit latency of `idle.NAME`, or what `caches` take longer than the
-    /// nearest of them; `false` if there is none of that name. No cost exceeds `longest`.
+    /// Multiplies a cost, named as in machine files, the exit latency of `idle.NAME`, or what `caches` take longer than
+    /// the nearest of them; `false` if there is none of that name. No cost exceeds `longest`.
     pub fn scale(&mut self, name: &str, factor: f64, longest: Nanos) -> bool {
         if name == "caches" {
             self.caches = self.caches.as_ref().map(|caches| caches.scaled(factor));

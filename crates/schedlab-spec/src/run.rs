@@ -27,7 +27,8 @@ pub struct RunSpec {
     pub warmup: Nanos,
     /// The seed of every stream.
     pub seed: u64,
-    /// Whether phases, offsets and costs are drawn from the seed; without noise each has its typical value and phases are 0.
+    /// Whether phases, offsets and costs are drawn from the seed; without noise each has its typical value and phases
+    /// are 0.
     pub noise: bool,
     /// Which draw breaks the ties that the kernel leaves to chance; without one they are broken by number.
     pub ties: Option<u64>,

@@ -1,6 +1,7 @@
 //! The sections of a system call of the kernel: where it may reschedule, and what it does under spinlocks.
 
-/// A call with its sections. Positions are instructions from its beginning, in order; only their shares of its length matter.
+/// A call with its sections. Positions are instructions from its beginning, in order; only their shares of its length
+/// matter.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CallSections {
     /// Its name, as `calibrate --sections` has it.

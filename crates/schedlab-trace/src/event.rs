@@ -169,8 +169,8 @@ pub enum Kind {
         /// What the task executed when it was requested.
         section: Section,
     },
-    /// Not a kernel tracepoint: a section of kernel code begins in which `pid` cannot be preempted, the longest of its kind on
-    /// its CPU for at most a second. It follows from the program and the costs, so it is not part of a digest.
+    /// Not a kernel tracepoint: a section of kernel code begins in which `pid` cannot be preempted, the longest of its
+    /// kind on its CPU for at most a second. It follows from the program and the costs, so it is not part of a digest.
     NonPreemptible {
         /// The task.
         pid: Pid,
@@ -188,8 +188,8 @@ pub enum Kind {
         /// What happened.
         what: Extension,
     },
-    /// Not a kernel tracepoint: since it was switched in, the task that leaves the CPU of the event has refilled the part of
-    /// its working set that others had evicted.
+    /// Not a kernel tracepoint: since it was switched in, the task that leaves the CPU of the event has refilled the
+    /// part of its working set that others had evicted.
     Refill {
         /// The task.
         pid: Pid,
@@ -198,7 +198,8 @@ pub enum Kind {
         /// How much longer its work took for that.
         time: Nanos,
     },
-    /// Not a kernel tracepoint: the running task has used its memory since the last such event, or since it was switched in.
+    /// Not a kernel tracepoint: the running task has used its memory since the last such event, or since it was
+    /// switched in.
     Numa {
         /// The task.
         pid: Pid,

@@ -102,7 +102,8 @@ named! {
         Socket = "socket",
         /// The lock of a futex bucket.
         Futex = "futex",
-        /// Not a lock, but a cache line that several CPUs change by atomic operations: counters of references and of memory.
+        /// Not a lock, but a cache line that several CPUs change by atomic operations: counters of references and of
+        /// memory.
         Line = "line",
         /// The lock of a wait queue (`wait_queue_head.lock`).
         WaitQueue = "waitqueue",

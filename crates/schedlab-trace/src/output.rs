@@ -1,7 +1,7 @@
 //! The output of writers: buffered, optionally gzipped, with the first error kept until the end.
 //!
-//! A file gets its name when it is complete. Until then it has an unpredictable name in the same directory, created by this
-//! process alone, so nothing that another user put there is followed or overwritten.
+//! A file gets its name when it is complete. Until then it has an unpredictable name in the same directory, created by
+//! this process alone, so nothing that another user put there is followed or overwritten.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};

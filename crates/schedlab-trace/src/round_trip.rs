@@ -206,7 +206,8 @@ proptest! {
         let comm = if pid == 0 { "<idle>" } else { comm.trim() };
         let Event { time, cpu, .. } = event;
         let record = Record { time, cpu, comm, pid, flags, body: Body::Event(kind, words) };
-        // The comms of these traces are hostile: a comm that looks like the rest of the line cannot be distinguished from it.
+        // The comms of these traces are hostile: a comm that looks like the rest of the line cannot be distinguished
+        // from it.
         prop_assume!(!comm.contains("] ") && !comm.contains(" ["));
         for Tested { name, make, task_comm, depths, .. } in FORMATS {
             let bytes = written(make, &header(), |writer| writer.record(&record));

@@ -9,10 +9,12 @@ pub trait Sink {
     /// Takes one event.
     fn event(&mut self, event: &Event);
 
-    /// A task of the kernel got its name (`comm`); sent before the first event that mentions `pid` and again when it changes.
+    /// A task of the kernel got its name (`comm`); sent before the first event that mentions `pid` and again when it
+    /// changes.
     fn name(&mut self, _kernel: KernelId, _pid: Pid, _name: &str) {}
 
-    /// Whether it takes what only trace files contain: the context of events, and events that are in no digest or metric.
+    /// Whether it takes what only trace files contain: the context of events, and events that are in no digest or
+    /// metric.
     #[inline(always)]
     fn is_trace(&self) -> bool {
         false

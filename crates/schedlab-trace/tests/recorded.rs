@@ -1,4 +1,5 @@
-//! Traces recorded from real kernels, those that replay is tested on: every line is read, and converting keeps every event.
+//! Traces recorded from real kernels, those that replay is tested on: every line is read, and converting keeps every
+//! event.
 
 use std::path::{Path, PathBuf};
 

@@ -8,14 +8,15 @@
 //! | `kcompactd` of a node | 500 ms (`HPAGE_FRAG_CHECK_INTERVAL_MSEC`, mm/compaction.c), from 5.9 on | 6.18.44 |
 //! | `kworker/u`, `flush_memcg_stats_dwork` | 2 s (`FLUSH_TIME`, mm/memcontrol.c), deferrable, from 5.15 on | 6.18.44 |
 //!
-//! Run times are stays on the CPU between two `sched_switch` events, in which a kworker executed nothing but that function
-//! (`workqueue_execute_start`), traced for 60 s on a virtual machine with two CPUs under load, x86-64, 6.18.44. Its host
-//! took CPU time away, so stays longer than the last quantile are left out. The periods were checked on an idle 6.12.117
-//! in QEMU: `schedlab record --kernel 6.12 --cpus 2 --no-probes -- sleep 40` has 0.25 stays a second of each `migration/N`,
-//! 1.97 of kcompactd, 1.07 and 0.80 of the two CPUs' kworkers, 0.60 of unbound ones.
+//! Run times are stays on the CPU between two `sched_switch` events, in which a kworker executed nothing but that
+//! function (`workqueue_execute_start`), traced for 60 s on a virtual machine with two CPUs under load, x86-64,
+//! 6.18.44. Its host took CPU time away, so stays longer than the last quantile are left out. The periods were checked
+//! on an idle 6.12.117 in QEMU: `schedlab record --kernel 6.12 --cpus 2 --no-probes -- sleep 40` has 0.25 stays a
+//! second of each `migration/N`, 1.97 of kcompactd, 1.07 and 0.80 of the two CPUs' kworkers, 0.60 of unbound ones.
 //!
 //! Left out, because something else decides how often they run: the grace-period kthread of RCU (0.17 stays a second in
-//! the idle guest, 37 on the loaded machine), ksoftirqd, writeback, khugepaged, `psi_avgs_work`, the drivers' work, daemons.
+//! the idle guest, 37 on the loaded machine), ksoftirqd, writeback, khugepaged, `psi_avgs_work`, the drivers' work,
+//! daemons.
 
 use schedlab_model::{CpuId, CpuMask, Nanos, Topology, MSEC, SEC, USEC};
 

@@ -48,8 +48,8 @@ pub struct Deadline {
 
 /// The shortest runtime (`1 << DL_SCALE`).
 pub const DL_RUNTIME_MIN: Nanos = 1024;
-/// The shortest and the longest period (the defaults of `sched_deadline_period_min_us` and `sched_deadline_period_max_us` of
-/// 6.1 and 6.12).
+/// The shortest and the longest period (the defaults of `sched_deadline_period_min_us` and
+/// `sched_deadline_period_max_us` of 6.1 and 6.12).
 pub const DL_PERIOD: (Nanos, Nanos) = (100 * USEC, (1 << 22) * USEC);
 
 impl Deadline {

@@ -83,7 +83,8 @@ pub enum MemoryWork {
     Map,
     /// One page fault that allocates and clears a page (minor).
     Zero,
-    /// mmap of private memory of which nothing is present; the next fault that allocates a page is the first of the mapping.
+    /// mmap of private memory of which nothing is present; the next fault that allocates a page is the first of the
+    /// mapping.
     Mmap,
     /// munmap or exit of present 4 KiB pages.
     Unmap,
@@ -135,8 +136,8 @@ pub enum Op {
         /// To how much, in KiB.
         kib: u32,
     },
-    /// Move this many bytes, read and written, between the CPU and memory, sequentially and without reuse, in user mode. They
-    /// are on the node on which the task moved its first bytes.
+    /// Move this many bytes, read and written, between the CPU and memory, sequentially and without reuse, in user
+    /// mode. They are on the node on which the task moved its first bytes.
     Stream {
         /// Bytes.
         bytes: u32,

@@ -1,7 +1,7 @@
 //! The verbs a user's task program is written in, as a typed tree with symbolic object names.
 //!
-//! The scenario file and the rt-app reader both produce this tree; [`crate::lower`] turns it into a [`crate::Workload`].
-//! Objects that no one declares get the usual parameters of the first verb that names them.
+//! The scenario file and the rt-app reader both produce this tree; [`crate::lower`] turns it into a
+//! [`crate::Workload`]. Objects that no one declares get the usual parameters of the first verb that names them.
 
 use schedlab_model::{CpuMask, Nanos};
 
@@ -228,8 +228,8 @@ pub enum StepKind {
     SampleBegin {
         /// The metric.
         metric: String,
-        /// Start it at the expiry that this timer's last wait was for instead of now: an arrival counts from when it was
-        /// due, however late the task that makes it ran.
+        /// Start it at the expiry that this timer's last wait was for instead of now: an arrival counts from when it
+        /// was due, however late the task that makes it ran.
         at: Option<String>,
     },
     /// Report the time since the metric's [`StepKind::SampleBegin`] as one sample. It began in this task, or in the one

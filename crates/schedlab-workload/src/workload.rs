@@ -51,8 +51,8 @@ pub enum ObjectSpec {
     CpuLocks,
     /// A futex word that never changes, with any number of waiters in FIFO order: the kernel's futex calls alone.
     FutexQueue,
-    /// A futex word that FUTEX_LOCK_PI takes and FUTEX_UNLOCK_PI hands to the first waiter. The boost of the owner has no
-    /// model; among tasks of the fair class it changes neither weight nor class.
+    /// A futex word that FUTEX_LOCK_PI takes and FUTEX_UNLOCK_PI hands to the first waiter. The boost of the owner has
+    /// no model; among tasks of the fair class it changes neither weight nor class.
     PiFutex,
     /// A FIFO of values in user memory with a futex for its receivers: the work queue of a thread pool.
     Queue,
@@ -74,8 +74,9 @@ pub struct SpinLockSpec {
     pub spin: Nanos,
     /// How long it sleeps, in ns.
     pub sleep: Nanos,
-    /// A further sleep for the same lock is longer than the last by a random factor of 1 to 2, and one that would be longer than this
-    /// starts again with `sleep`, as `perform_spin_delay` of PostgreSQL does; 0: every sleep is `sleep` long.
+    /// A further sleep for the same lock is longer than the last by a random factor of 1 to 2, and one that would be
+    /// longer than this starts again with `sleep`, as `perform_spin_delay` of PostgreSQL does; 0: every sleep is
+    /// `sleep` long.
     #[serde(default)]
     pub sleep_max: Nanos,
     /// The holder requests a time slice extension (`rseq`, kernels from 7.0 on).
@@ -156,7 +157,8 @@ pub enum MetricKind {
     Rate,
     /// Counted operations divided by the CPU time, in ns, that the samples of the same metric add up to.
     CpuRate,
-    /// Counted operations of a sample, equally many for each, divided by the shortest of the samples of the same metric, in ns.
+    /// Counted operations of a sample, equally many for each, divided by the shortest of the samples of the same
+    /// metric, in ns.
     BestRate,
     /// Counted operations of every whole second: one sample each.
     PerSecond,
@@ -206,8 +208,8 @@ pub struct MetricDecl {
     pub default_stats: Vec<String>,
     /// Values per sample unit: a sample is divided by this before it is shown (cycles per op and such); 1 normally.
     pub divide: u64,
-    /// Whether its samples are time in a queue of the workload: from the arrival of what waits there until a task takes it.
-    /// Samples of that task that began at the same moment contain this time.
+    /// Whether its samples are time in a queue of the workload: from the arrival of what waits there until a task takes
+    /// it. Samples of that task that began at the same moment contain this time.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub queueing: bool,
 }
@@ -241,8 +243,8 @@ pub struct TaskSpec {
     pub timers: Timers,
     /// Start delay after the workload's start.
     pub delay: Nanos,
-    /// Its working set in KiB, the data that it uses repeatedly and that the machine's caches hold while it runs; 0: none is
-    /// stated.
+    /// Its working set in KiB, the data that it uses repeatedly and that the machine's caches hold while it runs; 0:
+    /// none is stated.
     #[serde(default, skip_serializing_if = "is_none")]
     pub working_set: u32,
     /// The code in KiB that it executes repeatedly, which is that of all tasks of the workload; 0: none is stated.
@@ -280,10 +282,11 @@ pub enum Timers {
     /// hrtimers, late by at most the timer slack of the task (`schedule_hrtimeout_range`).
     #[default]
     Hrtimer,
-    /// The timer wheel (`schedule_timeout`): expired by a tick. Simplified to be late by at most one, as in level 0 of the wheel. An
-    /// idle CPU programs its next tick for them, as kernels up to 6.8 do.
+    /// The timer wheel (`schedule_timeout`): expired by a tick. Simplified to be late by at most one, as in level 0 of
+    /// the wheel. An idle CPU programs its next tick for them, as kernels up to 6.8 do.
     Wheel,
-    /// Deferrable timers of the wheel (`TIMER_DEFERRABLE`): expired by a tick, which an idle CPU does not program for them.
+    /// Deferrable timers of the wheel (`TIMER_DEFERRABLE`): expired by a tick, which an idle CPU does not program for
+    /// them.
     Deferrable,
 }
 

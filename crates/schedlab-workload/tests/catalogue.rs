@@ -188,8 +188,8 @@ fn schbench_v1_serves_the_requests_that_it_is_given() {
     assert!((1190..=1200).contains(&out.counts[2]), "{}", out.counts[2]);
     assert_eq!((out.counts[3], out.samples[1].len() as u64), (out.counts[2], out.counts[2]));
     assert!(out.samples[1].iter().all(|took| (2_690_000..2_710_000).contains(took)), "the queue is not in it");
-    // Far more than the 370 a second that a worker can serve: it gets nine, and nine once or twice again while it takes some,
-    // before the rest of the second is dropped.
+    // Far more than the 370 a second that a worker can serve: it gets nine, and nine once or twice again while it takes
+    // some, before the rest of the second is dropped.
     let out = run(&build("schbench-1.0", &[&one[..], &[("rps", int(20_000))]].concat(), false));
     assert!((3 * 10 * 9..=3 * 10 * 27).contains(&out.counts[2]), "{}", out.counts[2]);
     for given in [("pipe", int(1)), ("message-threads", int(5))] {
@@ -323,7 +323,8 @@ fn stress_ng_counts_the_work_of_a_random_slice_as_it_is_done() {
     }
 }
 
-/// Bogo ops, messages, tasks and system calls of the stressors, as the reference page and runs of the real program have them.
+/// Bogo ops, messages, tasks and system calls of the stressors, as the reference page and runs of the real program have
+/// them.
 #[test]
 fn stressors_do_per_bogo_op_what_the_real_ones_do() {
     let one = |name: &'static str| [(name, int(1)), ("timeout", text("100ms"))];
@@ -372,8 +373,8 @@ fn stress_ng_mmap_makes_the_calls_and_faults_of_the_real_one() {
     assert!((per / (7.0 * 128.0 + 34.0) - 1.0).abs() < 0.02, "{per}");
 }
 
-/// stress-ng 0.15.06 under perf stat with 16 MiB: per pass 5.0 calls and 3,585 to 3,654 faults with write64, 7.4 and 3,376 to 3,594
-/// with zero-one, 5.2 and none with read64.
+/// stress-ng 0.15.06 under perf stat with 16 MiB: per pass 5.0 calls and 3,585 to 3,654 faults with write64, 7.4 and
+/// 3,376 to 3,594 with zero-one, 5.2 and none with read64.
 #[test]
 fn stress_ng_vm_makes_the_calls_and_faults_of_the_real_one() {
     for (method, ops, calls, faults) in
@@ -394,8 +395,9 @@ fn stress_ng_vm_makes_the_calls_and_faults_of_the_real_one() {
     assert_eq!((out.counts[0], out.faults), (3, 0));
 }
 
-/// stress-ng 0.15.06 under perf stat in three placements: 219 to 228 system calls, 356 to 372 page faults, one fork and 0.74 to
-/// 0.77 execs per op. A call for the fork, for the wait and for each exec and exit is none that the interpreter counts.
+/// stress-ng 0.15.06 under perf stat in three placements: 219 to 228 system calls, 356 to 372 page faults, one fork and
+/// 0.74 to 0.77 execs per op. A call for the fork, for the wait and for each exec and exit is none that the interpreter
+/// counts.
 #[test]
 fn stress_ng_exec_forks_execs_and_faults_as_the_real_one() {
     for children in [1, 16] {
@@ -411,7 +413,8 @@ fn stress_ng_exec_forks_execs_and_faults_as_the_real_one() {
     }
 }
 
-/// stress-ng 0.15.06 under perf stat in three placements: 1122 to 1125 system calls per op, of which 510 sends and 272 recvs.
+/// stress-ng 0.15.06 under perf stat in three placements: 1122 to 1125 system calls per op, of which 510 sends and 272
+/// recvs.
 #[test]
 fn stress_ng_sock_sends_and_receives_as_the_real_one() {
     let out = run(&build("stress-ng-sock", &[("sock", int(2)), ("timeout", text("2s"))], false));
@@ -607,7 +610,8 @@ fn request_servers_measure_from_the_arrival_in_one_task_to_the_completion_in_ano
 /// Requests of a mix, the calls of each to the database, and orders, by the numbers of the entry.
 #[test]
 fn daytrader_answers_its_mix_in_a_closed_and_in_an_open_loop() {
-    // Work and calls of quotes, pages, updates and orders; the call of an order to the order thread is one more message.
+    // Work and calls of quotes, pages, updates and orders; the call of an order to the order thread is one more
+    // message.
     let (work, calls) = ([300_000.0, 600_000.0, 800_000.0, 1_000_000.0], [1.0, 2.0, 3.0, 5.0]);
     let mixes: [[i64; 4]; 3] = [[40, 49, 3, 8], [0, 0, 0, 100], [100, 0, 0, 0]];
     for (mix, open) in mixes.into_iter().flat_map(|mix| [(mix, false), (mix, true)]) {
@@ -675,7 +679,8 @@ fn daytrader_thinks_locks_rows_and_refuses_contradictions() {
         let given = [&one[..], &[("stocks", int(stocks)), ("time", text("1s"))]].concat();
         Machine::new(&build("daytrader", &given, false)).run(2 * SEC, 1).counts[0] as f64
     };
-    // One stock: two calls of 100 us under the lock, 5,000 a second at most. Many: 8 web threads, 1.5 ms an order, 5,333 at most.
+    // One stock: two calls of 100 us under the lock, 5,000 a second at most. Many: 8 web threads, 1.5 ms an order,
+    // 5,333 at most.
     let (one, many) = (rate(1), rate(10_000));
     assert!((4_250.0..=5_000.0).contains(&one), "{one} with one stock");
     assert!((5_100.0..=5_333.0).contains(&many), "{many} with many stocks");
@@ -844,11 +849,12 @@ fn frames_and_audio_keep_their_times_or_say_how_often_they_do_not() {
     assert_eq!((out.counts[0], out.counts[1], out.samples[2].len() as u64), (due, 0, due));
     assert_eq!((out.completed(Op::SemPost(0)), out.completed(Op::SemWait(0))), (2 * 3 * due, 2 * 3 * due));
     assert_eq!(due, 2 * SEC / (SEC / 120));
-    // A third and a fifth of the period, lognormal with sigma 0.2: the whole is late where a render thread takes 2.4 times its
-    // median, 4.4 sigma: one of 180,000.
+    // A third and a fifth of the period, lognormal with sigma 0.2: the whole is late where a render thread takes 2.4
+    // times its median, 4.4 sigma: one of 180,000.
     let out = run(&build("frames", &one("hz", int(120)), false));
     assert!((due - 1..=due).contains(&out.counts[0]) && out.counts[1] == 0, "the last is under way: {:?}", out.counts);
-    // The main thread alone takes 2.5 periods in the median, so two to three refreshes a frame, each of which has one or has not.
+    // The main thread alone takes 2.5 periods in the median, so two to three refreshes a frame, each of which has one
+    // or has not.
     let slow = [("main", int(41_666)), ("render", int(0)), ("time", text("2s"))];
     let out = run(&build("frames", &slow, false));
     let (shown, dropped) = (out.counts[0], out.counts[1]);
@@ -860,7 +866,8 @@ fn frames_and_audio_keep_their_times_or_say_how_often_they_do_not() {
         "{shown} {dropped}: a frame of up to three refreshes is under way"
     );
     assert!(out.samples[2].iter().all(|took| *took < 100_000_000), "a late frame does not make the next one late");
-    // 1024 frames at 48 kHz, of which driver and two clients take a fifth; a cycle is a post each of the driver and of the clients.
+    // 1024 frames at 48 kHz, of which driver and two clients take a fifth; a cycle is a post each of the driver and of
+    // the clients.
     let out = run(&build("audio", &one("load", int(20)), false));
     let cycles = 2 * SEC / (1024 * SEC / 48_000);
     assert_eq!((out.samples[1].len() as u64, out.counts[0]), (cycles, 0));
@@ -903,7 +910,8 @@ fn schbench_of_2020_computes_between_the_post_and_the_sleep() {
         let ops = workload.programs.into_iter().flat_map(|program| program.ops).collect::<Vec<_>>();
         let place = |wanted: &dyn Fn(&Op) -> bool| ops.iter().position(wanted).unwrap();
         let spin = Op::RunWall(schedlab_workload::Amount::Fixed(30 * MSEC + 1_000));
-        // Beside the workers' spin of the same length, one of the message thread, which waits before it and then sleeps.
+        // Beside the workers' spin of the same length, one of the message thread, which waits before it and then
+        // sleeps.
         let wait = place(&|op| matches!(op, Op::Post(_)));
         let later = ops[wait..].iter().position(|op| *op == spin).map(|at| wait + at);
         later.is_some_and(|at| matches!(ops[at - 1], Op::Wait(_)) && matches!(ops[at + 1], Op::Sleep(_)))
@@ -918,7 +926,8 @@ fn starve_counts_signals_that_are_not_lost() {
     let out = run(&workload);
     assert_eq!((out.end.clone(), out.created, out.samples[0].len()), (End::Finished, 2, 1));
     assert_eq!(out.counts[1], 500);
-    // Two tasks with a CPU each that take no time: every kill finds the parent asleep. None is lost but that after the last.
+    // Two tasks with a CPU each that take no time: every kill finds the parent asleep. None is lost but that after the
+    // last.
     let (kills, calls) = (out.counts[2], out.completed(Op::System(Amount::Fixed(0))));
     assert!((500..=501).contains(&kills), "{kills} kills");
     assert_eq!((out.completed(Op::Wait(0)), out.completed(Op::Post(0))), (500, kills));
@@ -941,7 +950,8 @@ fn perf_seccomp_notify_answers_every_call_in_turn() {
     assert_eq!((run(&sync).end, posts.count()), (End::Finished, 2));
 }
 
-/// System calls of perf bench futex: each wait, each wake or move, and main's sleep; of `lock-pi` a lock, a sleep, an unlock.
+/// System calls of perf bench futex: each wait, each wake or move, and main's sleep; of `lock-pi` a lock, a sleep, an
+/// unlock.
 #[test]
 fn perf_futex_makes_the_calls_that_perf_makes() {
     let cases: &[(&str, Given<'_>, u64, u64, usize)] = &[

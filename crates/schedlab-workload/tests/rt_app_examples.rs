@@ -1,6 +1,6 @@
-//! The 25 JSON files that Debian's package rt-app 1.0-1 ships, read from the installed package: what must happen to each,
-//! and that the program itself agrees. Without the package these tests fail and say how to get it; SCHEDLAB_WITHOUT=rt-app leaves
-//! them out, and they print `skipped:`.
+//! The 25 JSON files that Debian's package rt-app 1.0-1 ships, read from the installed package: what must happen to
+//! each, and that the program itself agrees. Without the package these tests fail and say how to get it;
+//! SCHEDLAB_WITHOUT=rt-app leaves them out, and they print `skipped:`.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,8 +1,8 @@
-//! The bandwidth of the memory, as the `[memory]` of a machine file states it: the triad of STREAM, `a[i] = b[i] + s * c[i]`, 24 bytes
-//! per element, by one CPU, by all CPUs of a node, and by the CPUs of another node.
+//! The bandwidth of the memory, as the `[memory]` of a machine file states it: the triad of STREAM, `a[i] = b[i] + s *
+//! c[i]`, 24 bytes per element, by one CPU, by all CPUs of a node, and by the CPUs of another node.
 //!
-//! Each rate is that of the shortest pass, as STREAM reports it. The arrays are four times as large as the last-level cache, as
-//! STREAM demands, but no larger than an eighth of the available memory.
+//! Each rate is that of the shortest pass, as STREAM reports it. The arrays are four times as large as the last-level
+//! cache, as STREAM demands, but no larger than an eighth of the available memory.
 
 use std::sync::Barrier;
 
@@ -51,7 +51,8 @@ pub fn measure(passes: usize, bytes: usize, node: &[u32], other: &[u32]) -> Resu
     Ok(Bandwidth { cpu, node, remote: remote.map(|rate| rate.min(node)), how })
 }
 
-/// MB/s of the shortest pass by a thread on each of the CPUs `run`, over memory that was first written on the CPUs `home`.
+/// MB/s of the shortest pass by a thread on each of the CPUs `run`, over memory that was first written on the CPUs
+/// `home`.
 fn best(passes: usize, bytes: usize, home: &[u32], run: &[u32]) -> Result<u64> {
     let elements = (bytes / ELEMENT / run.len()).max(1);
     let barrier = Barrier::new(run.len());

@@ -1,8 +1,9 @@
-//! The caches, as the `[caches]` of a machine file states them: their sizes, as the kernel reports them, and how long it takes to read
-//! 1 KiB from each and from memory.
+//! The caches, as the `[caches]` of a machine file states them: their sizes, as the kernel reports them, and how long
+//! it takes to read 1 KiB from each and from memory.
 //!
-//! A set of half the nearest cache is read in order, 8 bytes at a time, after so much other data that it lies in the cache in
-//! question: twice the size of the cache before it. The time of a pass, divided by its KiB, is a sample; the median counts.
+//! A set of half the nearest cache is read in order, 8 bytes at a time, after so much other data that it lies in the
+//! cache in question: twice the size of the cache before it. The time of a pass, divided by its KiB, is a sample; the
+//! median counts.
 
 use std::path::Path;
 
@@ -43,7 +44,8 @@ struct Found {
     shared: String,
 }
 
-/// Measures the caches of a CPU, on which the thread must be pinned; `None` where the kernel does not report their sizes.
+/// Measures the caches of a CPU, on which the thread must be pinned; `None` where the kernel does not report their
+/// sizes.
 pub fn measure(cpu: u32, samples: usize) -> Option<Caches> {
     let mut levels = levels(&found(Path::new(&format!("/sys/devices/system/cpu/cpu{cpu}/cache"))))?;
     let set = (levels[0].kib * 1024 / 2 / 8).max(128);

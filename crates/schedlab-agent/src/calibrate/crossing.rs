@@ -1,7 +1,7 @@
 //! Costs of reaching another CPU: the latency of an inter-processor interrupt and the time in its handler.
 //!
-//! membarrier(PRIVATE_EXPEDITED) interrupts the CPUs on which this process runs. A thread that reads the clock in a loop on the
-//! other CPU observes when it was interrupted and for how long.
+//! membarrier(PRIVATE_EXPEDITED) interrupts the CPUs on which this process runs. A thread that reads the clock in a
+//! loop on the other CPU observes when it was interrupted and for how long.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;

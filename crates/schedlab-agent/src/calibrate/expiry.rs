@@ -66,7 +66,8 @@ pub fn sleeps(samples: u32, cpu: u32, other_thread: OtherThread) -> Sleeps {
     })
 }
 
-/// Reads the clock in a loop and records the gaps. With `pauses`, the thread sleeps now and then so that others can run.
+/// Reads the clock in a loop and records the gaps. With `pauses`, the thread sleeps now and then so that others can
+/// run.
 fn spin(over: &AtomicBool, pauses: bool) -> Vec<(Nanos, Nanos)> {
     const SHORTEST: Nanos = 300;
     const TURN: Nanos = 500 * USEC;

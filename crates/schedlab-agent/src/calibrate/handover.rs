@@ -1,5 +1,5 @@
-//! The separate costs of a wakeup and a switch: two threads on one CPU read the clock before and after their calls, and the
-//! kernel's tracepoints show when it woke and switched in between.
+//! The separate costs of a wakeup and a switch: two threads on one CPU read the clock before and after their calls, and
+//! the kernel's tracepoints show when it woke and switched in between.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::AtomicU32;
@@ -42,8 +42,8 @@ pub struct WakeupPair {
     wakee: Side,
 }
 
-/// How long the waker sleeps before it wakes, so that the wakees block meanwhile; a round takes so long on average, whether or not
-/// the wakee preempts.
+/// How long the waker sleeps before it wakes, so that the wakees block meanwhile; a round takes so long on average,
+/// whether or not the wakee preempts.
 const PAUSE: Nanos = 200 * USEC;
 
 /// The number of rounds after a sleep if the wakee preempts.
@@ -88,13 +88,13 @@ impl Channel for Stream {
     }
 }
 
-/// Lets one thread wake another through the second of two channels, again and again. If `preempts`, the wakee preempts the waker, otherwise
-/// it waits until the waker sleeps.
+/// Lets one thread wake another through the second of two channels, again and again. If `preempts`, the wakee preempts
+/// the waker, otherwise it waits until the waker sleeps.
 ///
-/// The costs are those of calls that a workload repeats, so their code and data are in the caches. A wakee that preempts blocks
-/// again before the waker returns, so that the next call can follow at once; a batch of such calls follows a sleep, so that
-/// another task on the CPU disturbs only some of them. Otherwise the waker sleeps before each call, as both wakees must run. Before a
-/// measured call it wakes the other thread.
+/// The costs are those of calls that a workload repeats, so their code and data are in the caches. A wakee that
+/// preempts blocks again before the waker returns, so that the next call can follow at once; a batch of such calls
+/// follows a sleep, so that another task on the CPU disturbs only some of them. Otherwise the waker sleeps before each
+/// call, as both wakees must run. Before a measured call it wakes the other thread.
 fn wakeup_pair(samples: u32, cpu: u32, preempts: bool, channels: [&dyn Channel; 2]) -> WakeupPair {
     let policies = if preempts { (Policy::Idle, Policy::Normal) } else { (Policy::Normal, Policy::Idle) };
     let begin = |policy| {

@@ -1,6 +1,7 @@
-//! Transfers of a cache line between CPUs: two threads on a CPU each take turns to change a word by compare-and-swap. Half a
-//! round trip, less a compare-and-swap of a word that no other CPU uses, is the time in which the line comes from the other CPU.
-//! Samples of more than four times the median are left out: one of the threads did not run meanwhile.
+//! Transfers of a cache line between CPUs: two threads on a CPU each take turns to change a word by compare-and-swap.
+//! Half a round trip, less a compare-and-swap of a word that no other CPU uses, is the time in which the line comes
+//! from the other CPU. Samples of more than four times the median are left out: one of the threads did not run
+//! meanwhile.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -19,7 +20,8 @@ use crate::error::Result;
 const TRIPS: u64 = 100;
 /// The number of samples of a pair in the matrix.
 const SAMPLES: usize = 40;
-/// The longest time for one measurement: CPUs that a hypervisor does not run at the same time need much longer than others.
+/// The longest time for one measurement: CPUs that a hypervisor does not run at the same time need much longer than
+/// others.
 pub const LIMIT: Nanos = 300 * MSEC;
 
 /// The median transfer between each pair of CPUs.
@@ -27,7 +29,8 @@ pub const LIMIT: Nanos = 300 * MSEC;
 pub struct Matrix {
     /// The CPUs.
     pub cpus: Vec<u32>,
-    /// A row for each CPU but the first, with the transfers between it and each CPU before it, in ns; `None`: too few samples.
+    /// A row for each CPU but the first, with the transfers between it and each CPU before it, in ns; `None`: too few
+    /// samples.
     pub ns: Vec<Vec<Option<Nanos>>>,
 }
 
@@ -116,14 +119,14 @@ fn handovers(samples: usize, here: u32, there: u32) -> Result<Vec<Nanos>> {
     Ok(times)
 }
 
-/// Changes the word from this turn to the next as soon as the other thread has changed it to this one; false if the measurement
-/// is over before.
+/// Changes the word from this turn to the next as soon as the other thread has changed it to this one; false if the
+/// measurement is over before.
 fn take_turn(line: &Line, turn: u64, over: impl Fn() -> bool) -> bool {
     spin(|| line.0.compare_exchange(turn, turn + 1, SeqCst, Relaxed).is_ok(), over)
 }
 
-/// Tries until it succeeds; false if the measurement is over before. Whether it is over is checked rarely, as the check takes
-/// longer than a transfer.
+/// Tries until it succeeds; false if the measurement is over before. Whether it is over is checked rarely, as the check
+/// takes longer than a transfer.
 pub fn spin(attempt: impl Fn() -> bool, over: impl Fn() -> bool) -> bool {
     const UNCHECKED: u32 = 1 << 12;
     let mut attempts: u32 = 0;

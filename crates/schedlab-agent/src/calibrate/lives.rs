@@ -114,8 +114,8 @@ pub fn threads(samples: usize) -> Result<Lifetimes> {
     Ok(Lifetimes { parent: me(), lives })
 }
 
-/// Measures tasks as the agent creates them, in a traced run in which a parent and its children read the clock. The cost of
-/// fork and exit depends on the process: on its memory and on the pages that the child accesses first.
+/// Measures tasks as the agent creates them, in a traced run in which a parent and its children read the clock. The
+/// cost of fork and exit depends on the process: on its memory and on the pages that the child accesses first.
 pub fn in_a_run(kind: &str, samples: usize) -> Result<(Lifetimes, Events)> {
     // The directory has an unpredictable name and is removed when it is dropped.
     let dir = tempfile::Builder::new().prefix("schedlab-lives-").tempdir();

@@ -1,16 +1,17 @@
 //! Costs of work on memory, with the steps that a run's tasks take: page faults, munmap, reads of the page cache.
 //!
-//! A munmap flushes the TLB if any page of the mapping was present. That is measured with pages that have only been read, which all
-//! refer to the page of zeros, so that none is freed. What a munmap of `n` such pages takes grows evenly as long as the kernel
-//! flushes them one by one, which it does up to 33 (tlb_single_page_flush_ceiling, arch/x86/mm/tlb.c):
+//! A munmap flushes the TLB if any page of the mapping was present. That is measured with pages that have only been
+//! read, which all refer to the page of zeros, so that none is freed. What a munmap of `n` such pages takes grows
+//! evenly as long as the kernel flushes them one by one, which it does up to 33 (tlb_single_page_flush_ceiling,
+//! arch/x86/mm/tlb.c):
 //!
 //! ```text
 //! tlb-flush = t(1) - t(0) - (t(17) - t(1)) / 16
 //! ```
 //!
-//! Now and then a tick comes in a batch of faults or a read and lengthens it by a tenth or more; the simulator adds ticks of its
-//! own. So of two measurements in succession the shorter one counts. A munmap takes milliseconds and a tick none of its length
-//! that matters.
+//! Now and then a tick comes in a batch of faults or a read and lengthens it by a tenth or more; the simulator adds
+//! ticks of its own. So of two measurements in succession the shorter one counts. A munmap takes milliseconds and a
+//! tick none of its length that matters.
 //!
 //! ```text
 //! sample = min(t[2 i], t[2 i + 1])
@@ -131,7 +132,8 @@ fn zeros(present: usize) -> Result<Nanos> {
     Ok(now() - begin)
 }
 
-/// Samples the time by page of a munmap. Pages to which pipes refer lose their last mapping in it, as all do, but are not freed.
+/// Samples the time by page of a munmap. Pages to which pipes refer lose their last mapping in it, as all do, but are
+/// not freed.
 fn frees(samples: usize, call: Nanos, memory: &mut Memory, held: bool) -> Result<Vec<Nanos>> {
     let mut times = Vec::with_capacity(samples);
     for _ in 0..samples {

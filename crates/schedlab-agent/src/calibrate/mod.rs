@@ -1,7 +1,7 @@
 //! Measures the costs of this machine and its kernel. The keys are those of `[costs]` and `[[idle]]` in a machine file.
 //!
-//! Every cost has its quantiles, the number of samples, and how it was measured. Costs that cannot be measured from outside of
-//! the kernel are listed as absent with the reason; none is guessed.
+//! Every cost has its quantiles, the number of samples, and how it was measured. Costs that cannot be measured from
+//! outside of the kernel are listed as absent with the reason; none is guessed.
 
 mod absent;
 mod bandwidth;

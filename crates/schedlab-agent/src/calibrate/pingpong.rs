@@ -61,8 +61,8 @@ pub fn measure(
     Ok(())
 }
 
-/// Measures for how long sending an interrupt keeps the sender busy: what a wakeup takes longer whose wakee preempts a thread on
-/// another CPU.
+/// Measures for how long sending an interrupt keeps the sender busy: what a wakeup takes longer whose wakee preempts a
+/// thread on another CPU.
 pub fn measure_sending(effort: Effort, cpus: &Cpus, costs: &mut BTreeMap<&'static str, Entry>) -> Result<()> {
     let Some((_, other)) = cpus.others.first() else { return Ok(()) };
     let here = Cost::of(wakeups(effort.few, Wakee::Here(cpus.first))?, "").map_or(0, |cost| cost.p50);
@@ -204,8 +204,8 @@ struct Gap {
     switched: bool,
 }
 
-/// The gaps in a busy loop that recur with the period of the tick, without those in which another task ran: what such a task
-/// takes is its own time, and a task of a higher class would preempt it.
+/// The gaps in a busy loop that recur with the period of the tick, without those in which another task ran: what such a
+/// task takes is its own time, and a task of a higher class would preempt it.
 fn ticks(length: Nanos) -> Option<Cost> {
     const SHORTEST: Nanos = 300;
     /// Longer gaps are due to a hypervisor.

@@ -1,15 +1,15 @@
 //! Structures of several cache lines that another CPU has just written: the time to access all lines of one of them.
 //!
-//! One CPU writes every line of [`STRUCTURES`] structures. Another CPU then accesses the structures one after the other, and
-//! does so a second time, when its own cache has the lines.
+//! One CPU writes every line of [`STRUCTURES`] structures. Another CPU then accesses the structures one after the
+//! other, and does so a second time, when its own cache has the lines.
 //!
 //! ```text
 //! sample = (first pass - second pass) / STRUCTURES
 //! ```
 //!
-//! The address of a structure depends on the values in the one before it, so that the transfers of different structures cannot
-//! overlap; those within a structure can, as far as the way of access permits. The lines are in random order, which no
-//! prefetcher predicts.
+//! The address of a structure depends on the values in the one before it, so that the transfers of different structures
+//! cannot overlap; those within a structure can, as far as the way of access permits. The lines are in random order,
+//! which no prefetcher predicts.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -54,8 +54,9 @@ enum Way {
 const WAYS: [(Way, &str); 3] = [(Way::Read, "read"), (Way::Change, "change"), (Way::Chain, "chain")];
 
 impl Way {
-    /// Accesses the lines with these numbers, to each of which `carry` is added. The result depends on all of their values. As
-    /// these are 0 in a measurement, so is every `carry`; neither the compiler nor the processor can assume it.
+    /// Accesses the lines with these numbers, to each of which `carry` is added. The result depends on all of their
+    /// values. As these are 0 in a measurement, so is every `carry`; neither the compiler nor the processor can assume
+    /// it.
     #[inline]
     fn access(self, lines: &[Line], numbers: &[usize], mut carry: u64) -> u64 {
         let line = |number: &usize, carry: u64| &lines[number + carry as usize].0;
@@ -103,7 +104,8 @@ pub fn measure(effort: Effort, cpus: &Cpus) -> Result<Structures> {
     Ok(Structures { lines: LINES, ns, how })
 }
 
-/// The median time to access a structure on the CPU `here` after the CPU `there` has written it, by way of access and number of lines.
+/// The median time to access a structure on the CPU `here` after the CPU `there` has written it, by way of access and
+/// number of lines.
 fn medians(samples: usize, here: u32, there: u32) -> Result<BTreeMap<&'static str, Vec<Option<Nanos>>>> {
     let most = LINES.into_iter().max().unwrap_or(0);
     let lines: Vec<Line> = (0..STRUCTURES * most).map(|_| Line::default()).collect();

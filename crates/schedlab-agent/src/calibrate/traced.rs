@@ -1,7 +1,7 @@
 //! Costs of the parts of calls, from the timestamps of threads and the tracepoints recorded during the same calls.
 //!
-//! The parts of a call add up to the whole call: wakeup, pick and switch are measured once, and the rest is attributed to the
-//! call.
+//! The parts of a call add up to the whole call: wakeup, pick and switch are measured once, and the rest is attributed
+//! to the call.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -191,8 +191,8 @@ impl Measurements {
     }
 }
 
-/// Measures when a wakeup updates the runqueue clock: `sched_stat_runtime` of the waker follows immediately. Runs do not
-/// record that event, so this is a separate recording.
+/// Measures when a wakeup updates the runqueue clock: `sched_stat_runtime` of the waker follows immediately. Runs do
+/// not record that event, so this is a separate recording.
 pub fn put_clock(effort: Effort, cpu: u32, costs: &mut Costs) -> Result<()> {
     let mut recording = tracing::begin(&Settings {
         tracing: true,

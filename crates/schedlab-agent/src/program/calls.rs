@@ -123,7 +123,8 @@ const fn stressor(id: &'static str) -> ProgramCall {
     call(id, "stress-ng", &["--metrics-brief"], true, "stress-ng")
 }
 
-/// A program of UnixBench. It takes any argument for its seconds, and 0 is for ever, so it cannot be asked for its version.
+/// A program of UnixBench. It takes any argument for its seconds, and 0 is for ever, so it cannot be asked for its
+/// version.
 const fn count(id: &'static str) -> ProgramCall {
     ProgramCall { version: "", ..call(id, id, &[], false, "") }
 }

@@ -17,8 +17,8 @@ use super::RealProgram;
 use crate::clock;
 use crate::shared_state::{Failure, SharedState};
 
-/// How long an interrupted program may take to print its results. A histogram is long, the other tasks of the scenario still
-/// run, and emulated CPUs are slow.
+/// How long an interrupted program may take to print its results. A histogram is long, the other tasks of the scenario
+/// still run, and emulated CPUs are slow.
 pub const GRACE: Nanos = 60 * SEC;
 
 /// Added to the number of the signal that ended a program; exit codes are smaller.
@@ -87,8 +87,8 @@ fn start(real: &RealProgram) -> std::io::Result<Child> {
         .spawn()
 }
 
-/// Waits for the exit code, [`SIGNALLED`] plus the number for a signal. `None` if the run was over first and the program does not print
-/// its results when it is interrupted.
+/// Waits for the exit code, [`SIGNALLED`] plus the number for a signal. `None` if the run was over first and the
+/// program does not print its results when it is interrupted.
 fn wait(child: &mut Child, deadline: Nanos, interrupt: bool) -> Option<i32> {
     use std::os::unix::process::ExitStatusExt;
     let pid = Pid::from_child(child);

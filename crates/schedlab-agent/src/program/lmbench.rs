@@ -1,7 +1,7 @@
 //! The latency tools of lmbench: the command line, and the one number that a tool prints.
 //!
-//! A tool measures for a time of its own, 0.1 to 1 s after it has found out how many operations that are. By default it also
-//! measures the resolution of the clock and the cost of a loop, for half a minute, and repeats all of it 11 times.
+//! A tool measures for a time of its own, 0.1 to 1 s after it has found out how many operations that are. By default it
+//! also measures the resolution of the clock and the cost of a loop, for half a minute, and repeats all of it 11 times.
 
 use std::path::Path;
 
@@ -10,8 +10,8 @@ use schedlab_workload::catalogue::OptionValue;
 
 use super::ParsedOutput;
 
-/// What makes a tool measure once, without the half minute before: the shortest time of a measurement in us, and the costs that it
-/// would subtract, of a look at the clock and of a loop.
+/// What makes a tool measure once, without the half minute before: the shortest time of a measurement in us, and the
+/// costs that it would subtract, of a look at the clock and of a loop.
 pub const ENVIRONMENT: &[(&str, &str)] = &[("ENOUGH", "100000"), ("TIMING_O", "0"), ("LOOP_O", "0")];
 
 /// Whether a workload is one of these tools.

@@ -1,7 +1,7 @@
 //! Real programs: which one a workload of the catalogue stands for, its command line, and how its output is parsed.
 //!
-//! The options of a workload are the long options of the program; only the units of times are converted, and a time that is no
-//! whole number of the program's unit is refused. What the model fixes is passed too. A program that never
+//! The options of a workload are the long options of the program; only the units of times are converted, and a time
+//! that is no whole number of the program's unit is refused. What the model fixes is passed too. A program that never
 //! ends by itself is sent SIGINT at the end of the run and then prints its results.
 
 mod calls;
@@ -34,7 +34,8 @@ fn stressor_of(id: &str) -> Option<&str> {
 /// The number of 1 us buckets in cyclictest's histogram, which makes it print every sample.
 const HISTOGRAM_BUCKETS: i64 = 100_000;
 
-/// The time that a program may take beyond the seconds for which it runs its load: to start, and to print its results before the run ends.
+/// The time that a program may take beyond the seconds for which it runs its load: to start, and to print its results
+/// before the run ends.
 const BESIDE: Nanos = 500 * MSEC;
 
 /// What runs a workload of the catalogue.
@@ -86,7 +87,8 @@ impl RealProgram {
     }
 }
 
-/// Selects the programs for the workloads of a scenario, which runs for `duration`; `None` where the agent runs the tasks itself.
+/// Selects the programs for the workloads of a scenario, which runs for `duration`; `None` where the agent runs the
+/// tasks itself.
 pub fn choose(
     programs: &[Option<Program>],
     workloads: &[Workload],
@@ -151,7 +153,8 @@ fn find(executable: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|dir| dir.join(executable)).find(|path| path.is_file())
 }
 
-/// Refuses a variable that names an executable which does not exist: another program, or the agent, would run unnoticed.
+/// Refuses a variable that names an executable which does not exist: another program, or the agent, would run
+/// unnoticed.
 fn is_file_if_named(executable: &str) -> Result<()> {
     let variable = variable(executable);
     match std::env::var_os(&variable).map(PathBuf::from) {
@@ -200,8 +203,8 @@ fn refuses_root(call: &ProgramCall) -> AgentError {
     )
 }
 
-/// Whether a program of this version, such as "perf 6.1.192", is the one that the workload stands for; one without a version is
-/// taken for it.
+/// Whether a program of this version, such as "perf 6.1.192", is the one that the workload stands for; one without a
+/// version is taken for it.
 fn is_this(call: &ProgramCall, version: &str) -> bool {
     let numbers = version.rsplit(' ').next().unwrap_or("").split('.').map(|part| part.parse().ok());
     let numbers: Vec<Option<u32>> = numbers.take(2).collect();

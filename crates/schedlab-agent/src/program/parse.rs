@@ -1,7 +1,7 @@
 //! Parses the output of real programs to metrics of the catalogue. Examples of real output are in `tests/programs`.
 //!
-//! If a program prints every sample (cyclictest's histogram) or a total, the result is samples. If it prints only percentiles
-//! (schbench), these are copied, and the other statistics of the metric are unknown.
+//! If a program prints every sample (cyclictest's histogram) or a total, the result is samples. If it prints only
+//! percentiles (schbench), these are copied, and the other statistics of the metric are unknown.
 
 use schedlab_model::Nanos;
 
@@ -91,7 +91,8 @@ fn perf_pipe(stdout: &str) -> Result<ParsedOutput, String> {
     Ok(ParsedOutput { samples: vec![("usecs_per_op", time), ("total_time", time)], ..ParsedOutput::default() })
 }
 
-/// `LATENCY COUNT COUNT ...`, one line per microsecond, then `# Max Latencies:` and `# Histogram Overflows:` per thread.
+/// `LATENCY COUNT COUNT ...`, one line per microsecond, then `# Max Latencies:` and `# Histogram Overflows:` per
+/// thread.
 fn cyclictest(stdout: &str) -> Result<ParsedOutput, String> {
     /// The maximum number of samples in one line of a histogram.
     const MOST: u64 = 100_000_000;

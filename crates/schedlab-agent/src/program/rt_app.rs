@@ -1,8 +1,8 @@
-//! The program rt-app: its task set in a directory of its own, to which it also writes a log for each thread, and the results in
-//! these logs.
+//! The program rt-app: its task set in a directory of its own, to which it also writes a log for each thread, and the
+//! results in these logs.
 //!
-//! A row of a log is about one pass through a phase. A column that adds up several events of a pass has no sample of the
-//! metric, which is about each event; such metrics are unavailable.
+//! A row of a log is about one pass through a phase. A column that adds up several events of a pass has no sample of
+//! the metric, which is about each event; such metrics are unavailable.
 
 use std::collections::BTreeSet;
 use std::fs::DirBuilder;
@@ -83,8 +83,8 @@ pub fn refusal(what: &str) -> AgentError {
 }
 
 impl Logs {
-    /// Writes the task set for the executable at `path`, and calibrates its work first if the file asks for that. The program
-    /// would do that at the begin of the run, of which it would take a second or more.
+    /// Writes the task set for the executable at `path`, and calibrates its work first if the file asks for that. The
+    /// program would do that at the begin of the run, of which it would take a second or more.
     pub fn prepare(path: &str, task_set: &TaskSet) -> Result<Logs> {
         let logs = Logs { directory: new_directory()?, tasks: task_set.logged.clone() };
         let ns_per_loop = match task_set.calibration {

@@ -1,4 +1,5 @@
-//! The programs of UnixBench: one copy, for whole seconds, which are its only argument; it prints how often it went round.
+//! The programs of UnixBench: one copy, for whole seconds, which are its only argument; it prints how often it went
+//! round.
 
 use schedlab_model::Nanos;
 use schedlab_scenario::Program;

@@ -1,7 +1,7 @@
 //! The decision that caused the event at which two runs differ, and the other run's answer to the same question.
 //!
-//! A decision explains the difference only if the other run decided the same question differently or never had to decide
-//! it. If both decisions are the same, the cause is elsewhere.
+//! A decision explains the difference only if the other run decided the same question differently or never had to
+//! decide it. If both decisions are the same, the cause is elsewhere.
 
 use schedlab_model::Nanos;
 use schedlab_policy::decision::{Action, Decision, During};
@@ -62,7 +62,8 @@ pub(super) fn find_question<'a>(
     let (log, others) = (&logs[side], &logs[1 - side]);
     let at = item.event.time;
     if let Some(cause) = item.cause.filter(|_| item.preempts()) {
-        // If the same decision requested both reschedules, the picks differ or the delay until the request was honoured.
+        // If the same decision requested both reschedules, the picks differ or the delay until the request was
+        // honoured.
         let alike = other.filter(SchedEvent::preempts).and_then(|other| other.cause);
         if !alike.is_some_and(|other| same_request(cause, other) && cause.resched == other.resched) {
             let question = match (cause.during, cause.action) {
@@ -118,7 +119,8 @@ fn same_prev(a: &SchedEvent, b: &SchedEvent) -> bool {
     }
 }
 
-/// The first level at which two picks differ. A pick is one decision per level of the group hierarchy, from the root down.
+/// The first level at which two picks differ. A pick is one decision per level of the group hierarchy, from the root
+/// down.
 fn pick<'a>(mismatch: &Mismatch, side: usize, logs: &'a [Vec<Decided>; 2]) -> Option<DifferingAnswer<'a>> {
     let [own, other] = [side, 1 - side].map(|side| {
         let at = mismatch.items[side].map_or(0, |item| item.event.time);

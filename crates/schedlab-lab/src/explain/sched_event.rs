@@ -1,8 +1,8 @@
 //! When scheduler events of two runs count as the same event.
 //!
-//! Events are compared CPU by CPU and in order, not by time, because costs may shift them (a different HZ, a longer search).
-//! Priorities are not compared either, because they may be what the variants change. A preemption is the same only if the
-//! same decision requested it: the check of the same wakeup, or the same tick.
+//! Events are compared CPU by CPU and in order, not by time, because costs may shift them (a different HZ, a longer
+//! search). Priorities are not compared either, because they may be what the variants change. A preemption is the same
+//! only if the same decision requested it: the check of the same wakeup, or the same tick.
 
 use schedlab_model::{CpuId, Nanos, Pid};
 use schedlab_policy::decision::{Action, During};
@@ -57,8 +57,8 @@ impl SchedEvent {
         shape(self.event.kind) == shape(other.event.kind) && (!self.preempts() || self.same_preemption(other))
     }
 
-    /// Whether the same decision requested both preemptions and both were honoured after the same delay. A lazy request may
-    /// wait where a full one does not.
+    /// Whether the same decision requested both preemptions and both were honoured after the same delay. A lazy request
+    /// may wait where a full one does not.
     fn same_preemption(&self, other: &SchedEvent) -> bool {
         let (Some(a), Some(b)) = (self.cause, other.cause) else {
             return self.cause.is_none() == other.cause.is_none();

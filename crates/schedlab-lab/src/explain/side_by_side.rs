@@ -1,7 +1,7 @@
 //! Two runs side by side, up to the earliest scheduler event that has no counterpart in the other run.
 //!
-//! Decisions are compared as well, CPU by CPU. If no decision caused the event, the first pair of decisions that disagree
-//! without an event of their own (such as searches of different width) is reported instead.
+//! Decisions are compared as well, CPU by CPU. If no decision caused the event, the first pair of decisions that
+//! disagree without an event of their own (such as searches of different width) is reported instead.
 
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicBool;

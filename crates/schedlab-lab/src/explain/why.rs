@@ -87,7 +87,8 @@ pub struct Why {
     pub queue: QueueView,
     /// The group whose exhausted quota keeps the task from running.
     pub throttled_by: Option<u32>,
-    /// The decision that throttled that group, the deadline task, or the real-time class, on the CPU; `None` if it is not throttled now.
+    /// The decision that throttled that group, the deadline task, or the real-time class, on the CPU; `None` if it is
+    /// not throttled now.
     pub throttle: Option<DecisionView>,
     /// The decisions that picked the running task, one per level of the group hierarchy, from the root down.
     pub picked: Vec<DecisionView>,

@@ -9,7 +9,8 @@ use super::history::Waker;
 use super::names::{Name, Names};
 use super::threads::Times;
 
-/// The parts of one or more samples, in ns. They add up to the length of the samples, except for `elsewhere` and `threads`.
+/// The parts of one or more samples, in ns. They add up to the length of the samples, except for `elsewhere` and
+/// `threads`.
 #[derive(Clone, Default)]
 pub struct Account {
     /// No task worked on it: it was in a queue of the workload.

@@ -1,5 +1,5 @@
-//! How the CPUs of one kernel are used after the warm-up: busy time, tasks that wait, and when more tasks are runnable than
-//! there are CPUs.
+//! How the CPUs of one kernel are used after the warm-up: busy time, tasks that wait, and when more tasks are runnable
+//! than there are CPUs.
 
 use schedlab_model::Nanos;
 use serde_json::json;
@@ -89,8 +89,8 @@ impl Load {
         self.lost_ns += if self.free > 0 && self.waiting > about_to_run { elapsed } else { 0 };
     }
 
-    /// `time` (ns after the warm-up), `cpus` (busy, waiting, queued), `runnable` (ns times tasks), `over`, `full`, `lost`
-    /// (ns) and the largest number of runnable tasks.
+    /// `time` (ns after the warm-up), `cpus` (busy, waiting, queued), `runnable` (ns times tasks), `over`, `full`,
+    /// `lost` (ns) and the largest number of runnable tasks.
     pub fn finish(mut self, kernel: &str, end: Nanos) -> serde_json::Value {
         self.advance(end);
         self.cpus.iter_mut().for_each(|cpu| cpu.advance(end));

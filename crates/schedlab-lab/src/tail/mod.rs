@@ -1,5 +1,5 @@
-//! Where the time of slow samples went: the samples of one metric that lie within bands of durations are divided into time
-//! in a queue, on a runqueue behind other tasks, running and asleep, while the run is in progress.
+//! Where the time of slow samples went: the samples of one metric that lie within bands of durations are divided into
+//! time in a queue, on a runqueue behind other tasks, running and asleep, while the run is in progress.
 //!
 //! Left out: single events. `crate::timeline` has those.
 
@@ -34,9 +34,9 @@ pub struct Question {
 
 /// Runs a specification again and divides the samples of each band. The JSON has `digest`, `events`, and
 ///
-/// - `bands`: for each the number of samples, their ns, and the `parts` of these; `behind` (what ran on the CPU on whose
-///   runqueue a task waited), `wakers` (what ended a sleep), `threads` (what the threads did while a request was queued), each
-///   in ns by name; `tasks`, `lanes` and `tenths` count samples;
+/// - `bands`: for each the number of samples, their ns, and the `parts` of these; `behind` (what ran on the CPU on
+///   whose runqueue a task waited), `wakers` (what ended a sleep), `threads` (what the threads did while a request was
+///   queued), each in ns by name; `tasks`, `lanes` and `tenths` count samples;
 /// - `tenths`: number and ns of all samples in each tenth of the time after the warm-up;
 /// - `slowest`: the longest samples, one by one;
 /// - `load`: for each kernel how its CPUs were used after the warm-up.

@@ -61,8 +61,8 @@ fn sample(time: Nanos, metric: u16, value: Nanos) -> Event {
 
 use TaskState::{Running, Sleeping};
 
-/// The request is due at 100 and taken at 300. The thread runs to 350, is preempted until 420, runs to 450, sleeps, is woken
-/// at 470 by a task on CPU 1, waits until 500 behind the hog, which ran from 460 to 490, and is done at 560.
+/// The request is due at 100 and taken at 300. The thread runs to 350, is preempted until 420, runs to 450, sleeps, is
+/// woken at 470 by a task on CPU 1, waits until 500 behind the hog, which ran from 460 to 490, and is done at 560.
 fn request() -> Vec<Event> {
     let mut events = vec![switch(10, 0, 0, Running, WEB), switch(440, 1, 0, Running, HOG)];
     events.push(sample(300, 1, 200));
@@ -139,8 +139,8 @@ fn an_interrupt_that_wakes_is_not_the_task_it_interrupts() {
     assert_eq!(reduction.finish(1_000)["bands"][0]["wakers"], json!([["interrupt", "", 20]]));
 }
 
-/// The vCPU runs on the host from 100 to 200 and from 300 to 400; in between the hog has its CPU. In the guest the task runs
-/// all the time.
+/// The vCPU runs on the host from 100 to 200 and from 300 to 400; in between the hog has its CPU. In the guest the task
+/// runs all the time.
 #[test]
 fn a_vcpu_without_a_cpu_is_time_stolen() {
     let question = Question { metric: "web.latency".into(), bands: vec![(0, 10_000)] };

@@ -1,4 +1,5 @@
-//! The CPUs of one kernel: every event moves a task and a CPU through their states and leaves slices, queues and wakeups.
+//! The CPUs of one kernel: every event moves a task and a CPU through their states and leaves slices, queues and
+//! wakeups.
 
 use std::collections::BTreeMap;
 

@@ -19,14 +19,14 @@ use reduce::Reduction;
 
 /// Runs a specification again and returns its timeline as JSON, with the digest and the number of events of the run:
 /// `lanes (name, slices, depth, gaps), tasks, wakes, slowest, start, end, digest, events`. Columns are flat lists of
-/// integers; times are ns. `slices` are (start, end, task, preempted), `depth` (time, waiting tasks), `gaps` (start, end),
-/// `wakes` (time, lane of the waker, waker or -1, wakee, lane, time at which it ran), `slowest` (ns, end, pid,
+/// integers; times are ns. `slices` are (start, end, task, preempted), `depth` (time, waiting tasks), `gaps` (start,
+/// end), `wakes` (time, lane of the waker, waker or -1, wakee, lane, time at which it ran), `slowest` (ns, end, pid,
 /// lane, ns in a queue before the task took it).
 ///
-/// With `around`, points of time and a number, only that many slices, changes of queues, gaps and wakeups are kept before
-/// each point and as many after it, and what lasted across it: memory does not grow with the length of the run, except for
-/// the names of tasks. `windows` are then the ranges around the points, their ends excluded, in which nothing is missing,
-/// and each lane has `busy`, the busy ns of bins of `bin` ns from time 0 on.
+/// With `around`, points of time and a number, only that many slices, changes of queues, gaps and wakeups are kept
+/// before each point and as many after it, and what lasted across it: memory does not grow with the length of the run,
+/// except for the names of tasks. `windows` are then the ranges around the points, their ends excluded, in which
+/// nothing is missing, and each lane has `busy`, the busy ns of bins of `bin` ns from time 0 on.
 pub fn timeline<W: Watch>(
     spec: &RunSpec,
     around: Option<(&[Nanos], usize)>,

@@ -15,9 +15,9 @@ struct Entry {
 /// From when to when, and what.
 type Span<T> = (Nanos, Nanos, T);
 
-/// Around each point, the `most` intervals that ended last before it, the `most` that began first after it, and all that
-/// contain it. Memory: `2 * most` intervals for each point, and those that contain it, of which there is at most one per
-/// CPU and task.
+/// Around each point, the `most` intervals that ended last before it, the `most` that began first after it, and all
+/// that contain it. Memory: `2 * most` intervals for each point, and those that contain it, of which there is at most
+/// one per CPU and task.
 pub struct Near<T> {
     most: usize,
     points: Vec<Point>,

@@ -1,5 +1,5 @@
-//! The sink: passes the events of each kernel to its lanes, and to the lanes of guests the times at which their vCPUs run. A vCPU of a
-//! guest in a guest runs while its thread is on a vCPU of the outer guest that runs itself.
+//! The sink: passes the events of each kernel to its lanes, and to the lanes of guests the times at which their vCPUs
+//! run. A vCPU of a guest in a guest runs while its thread is on a vCPU of the outer guest that runs itself.
 
 use std::collections::BTreeMap;
 
@@ -32,8 +32,8 @@ impl Reduction {
         Reduction { shared, kernels: Vec::new(), hosts: Vec::new(), vcpus: BTreeMap::new(), loaded: BTreeMap::new() }
     }
 
-    /// One more kernel with its CPUs and its metrics; "" is that of the machine, which comes first. `host`: the number of the
-    /// kernel that hosts it.
+    /// One more kernel with its CPUs and its metrics; "" is that of the machine, which comes first. `host`: the number
+    /// of the kernel that hosts it.
     pub fn kernel(&mut self, name: &str, host: usize, cpus: usize, plan: &Plan) {
         self.kernels.push(Lanes::new(&mut self.shared, name, cpus, plan));
         self.hosts.push(host);
@@ -187,8 +187,8 @@ mod tests {
         MetricEntry { workload: "web".into(), decl }
     }
 
-    /// Both samples begin at 100 and a part of each ends at 400. Whether no task worked on that part is a property of its
-    /// metric, whatever its name.
+    /// Both samples begin at 100 and a part of each ends at 400. Whether no task worked on that part is a property of
+    /// its metric, whatever its name.
     #[test]
     fn only_a_declared_queue_is_time_before_the_task_took_it() {
         for (part, queueing, queued) in [("queueing", false, 0), ("until_taken", true, 300)] {

@@ -5,8 +5,8 @@ use schedlab_model::{CpuId, Nanos};
 use crate::sched::Sched;
 
 impl Sched {
-    /// `effective_cpu_util`, 0 to 1024: that of the fair class, of the classes above it, and of the hypervisor. While a task of a class
-    /// above runs it is the whole CPU.
+    /// `effective_cpu_util`, 0 to 1024: that of the fair class, of the classes above it, and of the hypervisor. While a
+    /// task of a class above runs it is the whole CPU.
     pub fn effective_cpu_util(&mut self, cpu: CpuId, now: Nanos) -> u64 {
         const WHOLE: u64 = 1024;
         let (above, irq) = (self.core.cpu_util_rt(cpu, now), self.core.cpu_util_irq(cpu, now));

@@ -1,9 +1,10 @@
 //! The energy that a performance domain needs for an amount of work (`em_cpu_energy`,
 //! include/linux/energy_model.h).
 //!
-//! The domain runs in the slowest state whose performance covers its busiest CPU. States that need no less energy per unit of
-//! work than a faster one are skipped (EM_PERF_DOMAIN_SKIP_INEFFICIENCIES). energy = power / performance * utilisation, summed over its
-//! CPUs. Up to 6.8 the kernel looks states up by frequency instead of performance; the results differ by rounding only.
+//! The domain runs in the slowest state whose performance covers its busiest CPU. States that need no less energy per
+//! unit of work than a faster one are skipped (EM_PERF_DOMAIN_SKIP_INEFFICIENCIES). energy = power / performance *
+//! utilisation, summed over its CPUs. Up to 6.8 the kernel looks states up by frequency instead of performance; the
+//! results differ by rounding only.
 
 use schedlab_model::{CpuId, PerfDomain};
 

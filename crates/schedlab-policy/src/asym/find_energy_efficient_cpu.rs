@@ -1,8 +1,9 @@
-//! Selects the CPU on which a waking task needs the least energy (`find_energy_efficient_cpu`), as long as no CPU is overutilized.
+//! Selects the CPU on which a waking task needs the least energy (`find_energy_efficient_cpu`), as long as no CPU is
+//! overutilized.
 //!
-//! Candidates are the CPU with the most spare capacity of each performance domain, and the previous CPU. The cost of a candidate
-//! is the energy of its domain with the task minus the energy without it ([`super::energy`]). The candidate with the lowest cost is
-//! selected, in a tie the previous CPU.
+//! Candidates are the CPU with the most spare capacity of each performance domain, and the previous CPU. The cost of a
+//! candidate is the energy of its domain with the task minus the energy without it ([`super::energy`]). The candidate
+//! with the lowest cost is selected, in a tie the previous CPU.
 
 use schedlab_model::{CpuId, TaskId};
 
@@ -128,7 +129,8 @@ impl FairClass<'_> {
         table.em_cpu_energy(max_util, busy)
     }
 
-    /// `eenv_task_busy_time`: the utilisation of the task, reduced by the share of its previous CPU that interrupts take.
+    /// `eenv_task_busy_time`: the utilisation of the task, reduced by the share of its previous CPU that interrupts
+    /// take.
     fn eenv_task_busy_time(&self, task: TaskId) -> u64 {
         let prev = self.core.cpu_of(task);
         let whole = u64::from(self.core.topology.capacity(prev));

@@ -1,7 +1,7 @@
 //! Selects an idle CPU that the task fits, or else the idle one with the most capacity (`select_idle_capacity`).
 //!
-//! All CPUs of the smallest domain with every capacity are tested from the target on. From 7.2 on at most `nr_idle_scan` of
-//! them are (SIS_UTIL), counted over this domain instead of the cache.
+//! All CPUs of the smallest domain with every capacity are tested from the target on. From 7.2 on at most
+//! `nr_idle_scan` of them are (SIS_UTIL), counted over this domain instead of the cache.
 
 use schedlab_model::{CpuId, TaskId};
 

@@ -1,13 +1,13 @@
 //! Active balancing: a running task is pushed to another CPU after pulling has failed repeatedly
 //! (`need_active_balance`, `active_load_balance_cpu_stop`, kernel/sched/fair.c 5.2 to 7.2).
 //!
-//! If a periodic or newidle pass counts its imbalance in tasks (up to 5.11: in any unit), has moved none, and its domain has
-//! failed more than cache_nice_tries + 2 times, the stopper of the busiest CPU has to push one task to the pulling CPU.
-//! The stopper is not a task in this model: the pass requests a reschedule of that CPU, and the push happens before its
-//! pick. A pass also requests the push immediately if it looked for a task that prefers the cache of its
-//! CPU (7.2 and later; only such a task is pushed then), if a single task runs on a CPU whose capacity the real-time class uses,
-//! or if it found a task too big for its CPU. From 7.2 on nothing is pushed away from a cache that every task there prefers
-//! ([`crate::sched_cache`]). Not modelled: active balancing for asymmetric packing.
+//! If a periodic or newidle pass counts its imbalance in tasks (up to 5.11: in any unit), has moved none, and its
+//! domain has failed more than cache_nice_tries + 2 times, the stopper of the busiest CPU has to push one task to the
+//! pulling CPU. The stopper is not a task in this model: the pass requests a reschedule of that CPU, and the push
+//! happens before its pick. A pass also requests the push immediately if it looked for a task that prefers the cache of
+//! its CPU (7.2 and later; only such a task is pushed then), if a single task runs on a CPU whose capacity the
+//! real-time class uses, or if it found a task too big for its CPU. From 7.2 on nothing is pushed away from a cache
+//! that every task there prefers ([`crate::sched_cache`]). Not modelled: active balancing for asymmetric packing.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 

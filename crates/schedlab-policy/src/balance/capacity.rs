@@ -1,12 +1,13 @@
-//! The capacity that is left of a CPU for the fair class (`scale_rt_capacity`, `update_cpu_capacity`, `update_group_capacity`,
-//! `check_cpu_capacity`, kernel/sched/fair.c 5.2 to 7.2): its own capacity (1024 if all are equal) minus the utilisation of
-//! the real-time class; of the rest, in a guest with paravirt time accounting, the share that is not stolen
-//! (`scale_irq_capacity`); at least 1.
+//! The capacity that is left of a CPU for the fair class (`scale_rt_capacity`, `update_cpu_capacity`,
+//! `update_group_capacity`, `check_cpu_capacity`, kernel/sched/fair.c 5.2 to 7.2): its own capacity (1024 if all are
+//! equal) minus the utilisation of the real-time class; of the rest, in a guest with paravirt time accounting, the
+//! share that is not stolen (`scale_irq_capacity`); at least 1.
 //!
-//! A CPU updates its own capacity when it balances in its lowest domain. The capacity of a group is summed from the groups
-//! below it when one of its CPUs balances at that level. A newidle pass does neither before the domain's interval has
-//! expired, so other CPUs may read old values. While no task of the machine is real-time and no time is stolen, every capacity
-//! is the machine's and nothing is computed. Not modelled: interrupts, deadline tasks, thermal and frequency limits.
+//! A CPU updates its own capacity when it balances in its lowest domain. The capacity of a group is summed from the
+//! groups below it when one of its CPUs balances at that level. A newidle pass does neither before the domain's
+//! interval has expired, so other CPUs may read old values. While no task of the machine is real-time and no time is
+//! stolen, every capacity is the machine's and nothing is computed. Not modelled: interrupts, deadline tasks, thermal
+//! and frequency limits.
 
 use schedlab_model::CpuId;
 

@@ -1,14 +1,14 @@
 //! Which tasks a balancing pass moves away from a CPU (`detach_tasks`, `can_migrate_task`, `task_hot`, `attach_tasks`,
 //! kernel/sched/fair.c 5.2 to 7.2).
 //!
-//! Tasks are considered from the least recently run one on, at most min(nr_migrate, nr_running) of them. An idle CPU leaves
-//! one task behind. A newidle pass moves at most one where the kernel is built with CONFIG_PREEMPTION. A task stays if
-//! affinity forbids the move, if it is running, or if it is cache hot, unless the domain has failed more often than
-//! cache_nice_tries. Cache hot is a task that started to run less than migration_cost ago, is not SCHED_IDLE and would
-//! leave its core (5.10 and later); while the pulling CPU is busy, so is a next or last buddy of its queue. From 7.2 on a
-//! task also stays for the sake of the cache that its process prefers ([`crate::sched_cache`]). With NUMA balancing a task
-//! stays on the node of its memory, and moves there even if it is cache hot ([`crate::numa`]). A task that stays is
-//! considered last by the next pass.
+//! Tasks are considered from the least recently run one on, at most min(nr_migrate, nr_running) of them. An idle CPU
+//! leaves one task behind. A newidle pass moves at most one where the kernel is built with CONFIG_PREEMPTION. A task
+//! stays if affinity forbids the move, if it is running, or if it is cache hot, unless the domain has failed more often
+//! than cache_nice_tries. Cache hot is a task that started to run less than migration_cost ago, is not SCHED_IDLE and
+//! would leave its core (5.10 and later); while the pulling CPU is busy, so is a next or last buddy of its queue. From
+//! 7.2 on a task also stays for the sake of the cache that its process prefers ([`crate::sched_cache`]). With NUMA
+//! balancing a task stays on the node of its memory, and moves there even if it is cache hot ([`crate::numa`]). A task
+//! that stays is considered last by the next pass.
 
 use schedlab_model::{CpuId, TaskId};
 

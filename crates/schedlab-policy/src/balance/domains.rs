@@ -1,12 +1,14 @@
-//! The scheduling domains of a machine: which CPUs are balanced against each other, how often, and from which imbalance on.
+//! The scheduling domains of a machine: which CPUs are balanced against each other, how often, and from which imbalance
+//! on.
 //!
 //! kernel/sched/topology.c `sd_init`, 5.2 to 7.2: w = CPUs of the domain; interval w ms (up to 2w), times 16 on a busy
-//! CPU (32 up to 5.9); imbalance_pct 110 (SMT) or 117 (125 above the cache up to 5.9); cache_nice_tries 0 (SMT), 1, 2 (NUMA).
+//! CPU (32 up to 5.9); imbalance_pct 110 (SMT) or 117 (125 above the cache up to 5.9); cache_nice_tries 0 (SMT), 1, 2
+//! (NUMA).
 //!
 //! A domain's groups are its child domains (its CPUs at the lowest level); each CPU's list begins with its own group.
-//! Domains of equal span share one object here; the state that the kernel keeps per CPU is [`DomainState`]. A CPU that is
-//! not active has none. Not modelled: overlapping NUMA domains (one NUMA level spans all nodes, within reclaim distance),
-//! isolated CPUs.
+//! Domains of equal span share one object here; the state that the kernel keeps per CPU is [`DomainState`]. A CPU that
+//! is not active has none. Not modelled: overlapping NUMA domains (one NUMA level spans all nodes, within reclaim
+//! distance), isolated CPUs.
 
 use schedlab_model::{CpuId, CpuMask, Level, Nanos, Table, Topology};
 
@@ -214,7 +216,8 @@ impl Domains {
         Some(&mut self.domains[domain as usize].groups[local as usize].imbalance)
     }
 
-    /// Sets the imbalance marks of the CPU's own group in its domain of that level, if there is one, and of the group behind it.
+    /// Sets the imbalance marks of the CPU's own group in its domain of that level, if there is one, and of the group
+    /// behind it.
     pub fn set_marks(&mut self, cpu: CpuId, level: usize, [own, next]: [Option<bool>; 2]) {
         if level < self.depth(cpu) {
             let Link { domain, local } = self.links[cpu.index()][level];
@@ -295,7 +298,8 @@ fn groups(topology: &Topology, level: Level, span: &CpuMask) -> Vec<Group> {
     groups
 }
 
-/// `imb_numa_nr` of a NUMA domain: an eighth of a node's CPUs, or its number of last-level caches (`build_sched_domains`).
+/// `imb_numa_nr` of a NUMA domain: an eighth of a node's CPUs, or its number of last-level caches
+/// (`build_sched_domains`).
 fn imb_numa_nr(topology: &Topology, span: &CpuMask) -> u32 {
     let Some(cpu) = span.lowest() else { return 1 };
     let (node, llc) = (topology.node(cpu).count() as u32, topology.llc(cpu).count() as u32);

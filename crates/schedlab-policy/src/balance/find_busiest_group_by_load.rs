@@ -1,10 +1,11 @@
-//! The busiest group by load (`find_busiest_group`, `calculate_imbalance`, `fix_small_imbalance`, kernel/sched/fair.c 5.2).
+//! The busiest group by load (`find_busiest_group`, `calculate_imbalance`, `fix_small_imbalance`, kernel/sched/fair.c
+//! 5.2).
 //!
-//! Before 5.5 balancing compared the runnable load per capacity of the groups. A group is overloaded if it has more tasks
-//! than CPUs and little spare capacity, or if its tasks should be spread over siblings. The imbalance is the load that
-//! brings both groups to the domain's average; an imbalance smaller than a task is rounded up to one task unless that makes
-//! the balance worse. Not modelled: misfit tasks, asymmetric packing, NUMA preferences, load averages over longer times
-//! (LB_BIAS is off).
+//! Before 5.5 balancing compared the runnable load per capacity of the groups. A group is overloaded if it has more
+//! tasks than CPUs and little spare capacity, or if its tasks should be spread over siblings. The imbalance is the load
+//! that brings both groups to the domain's average; an imbalance smaller than a task is rounded up to one task unless
+//! that makes the balance worse. Not modelled: misfit tasks, asymmetric packing, NUMA preferences, load averages over
+//! longer times (LB_BIAS is off).
 
 use schedlab_model::CpuId;
 

@@ -1,10 +1,10 @@
 //! Load balancing of the fair class: which CPU pulls tasks from which, and when (kernel/sched/fair.c 5.2 to 7.2).
 //!
-//! A pass over one domain ([`sched_balance_rq`]): statistics of its groups ([`sg_lb_stats`]), the busiest one and by how
-//! much ([`sched_balance_find_src_group`]), then tasks are moved from one of its CPUs ([`detach_tasks`]). A pass is run by a
-//! CPU that is about to become idle ([`sched_balance_newidle`]), at ticks ([`sched_balance_domains`]), and by one idle CPU
-//! on behalf of the others ([`nohz`]). After repeated failures a running task is pushed ([`active_balance`]). Not modelled:
-//! asymmetric packing, capacity used by interrupts.
+//! A pass over one domain ([`sched_balance_rq`]): statistics of its groups ([`sg_lb_stats`]), the busiest one and by
+//! how much ([`sched_balance_find_src_group`]), then tasks are moved from one of its CPUs ([`detach_tasks`]). A pass is
+//! run by a CPU that is about to become idle ([`sched_balance_newidle`]), at ticks ([`sched_balance_domains`]), and by
+//! one idle CPU on behalf of the others ([`nohz`]). After repeated failures a running task is pushed
+//! ([`active_balance`]). Not modelled: asymmetric packing, capacity used by interrupts.
 
 mod active_balance;
 mod capacity;

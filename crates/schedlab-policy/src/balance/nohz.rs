@@ -1,12 +1,12 @@
 //! Balancing on behalf of CPUs whose tick is stopped (`nohz_balancer_kick`, `nohz_idle_balance`,
 //! kernel/sched/fair.c 5.15 to 7.3).
 //!
-//! At its tick a busy CPU kicks the first idle CPU whose tick is stopped, at most once per jiffy and only when a balance is
-//! due, if it has two tasks, or one task and little capacity for it, or if another CPU of its cache is busy too (where capacities
-//! differ: if its task is too big for it). The kicked
-//! CPU balances on behalf of every idle CPU that is due, and for itself last. The blocked load of idle CPUs is updated every
-//! 32 ms, without the interrupt that the kernel sends for it. Not modelled: kicks that only recompute the next due time
-//! (it is kept up to date when a CPU becomes idle), asymmetric packing.
+//! At its tick a busy CPU kicks the first idle CPU whose tick is stopped, at most once per jiffy and only when a
+//! balance is due, if it has two tasks, or one task and little capacity for it, or if another CPU of its cache is busy
+//! too (where capacities differ: if its task is too big for it). The kicked CPU balances on behalf of every idle CPU
+//! that is due, and for itself last. The blocked load of idle CPUs is updated every 32 ms, without the interrupt that
+//! the kernel sends for it. Not modelled: kicks that only recompute the next due time (it is kept up to date when a CPU
+//! becomes idle), asymmetric packing.
 
 use schedlab_model::{CpuId, Nanos, FULL_CAPACITY};
 

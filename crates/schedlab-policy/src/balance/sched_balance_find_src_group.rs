@@ -2,9 +2,9 @@
 //! `sched_balance_find_src_rq`, kernel/sched/fair.c; `find_busiest_group` and `find_busiest_queue` up to 6.9).
 //!
 //! Read in 5.7 to 7.2; the differences are [`crate::PlacementRules`], and up to 5.4 groups are compared by load
-//! ([`super::find_busiest_group_by_load`]). Where CPUs differ in capacity, tasks that are too big for their CPU come first, small
-//! CPUs do not pull from big ones that have no more than a task each, and with an energy model only an overutilized machine is
-//! balanced otherwise. Left out: asymmetric packing.
+//! ([`super::find_busiest_group_by_load`]). Where CPUs differ in capacity, tasks that are too big for their CPU come
+//! first, small CPUs do not pull from big ones that have no more than a task each, and with an energy model only an
+//! overutilized machine is balanced otherwise. Left out: asymmetric packing.
 
 use schedlab_model::CpuId;
 
@@ -69,7 +69,8 @@ impl FairClass<'_> {
         busiest.kind != GroupType::MisfitTask && !overutilized
     }
 
-    /// `update_sd_lb_stats`, with its side effects: the overload flag at the highest level, the scan budget at that of the cache.
+    /// `update_sd_lb_stats`, with its side effects: the overload flag at the highest level, the scan budget at that of
+    /// the cache.
     fn update_sd_lb_stats(&mut self, env: &Env, moves: &mut Moves) -> DomainStats {
         self.update_group_capacity(env);
         let domain = self.core.domains.at(env.this, env.level);
@@ -143,8 +144,8 @@ impl FairClass<'_> {
         }
     }
 
-    /// Where capacities differ: a bigger CPU pulls tasks that are too big, and a smaller one pulls nothing from CPUs that
-    /// have no more than a task each.
+    /// Where capacities differ: a bigger CPU pulls tasks that are too big, and a smaller one pulls nothing from CPUs
+    /// that have no more than a task each.
     fn helps(&self, env: &Env, stats: &DomainStats, index: usize, group: &GroupStats) -> bool {
         let (least, most) = self.capacity_range(&self.core.domains.at(env.this, env.level).groups[index].cpus);
         let own = self.capacity_of(env.dst);
@@ -191,8 +192,8 @@ impl FairClass<'_> {
         !even && busiest.h_nr_running != 1
     }
 
-    /// SD_PREFER_SIBLING of the child domain: every level sets it except NUMA and those below CPUs of different capacity, and
-    /// every level but the lowest has a child.
+    /// SD_PREFER_SIBLING of the child domain: every level sets it except NUMA and those below CPUs of different
+    /// capacity, and every level but the lowest has a child.
     fn prefers_sibling(&self, env: &Env) -> bool {
         env.level > 0 && !self.core.domains.at(env.this, env.level).asym
     }

@@ -1,11 +1,12 @@
 //! Pulling tasks when a CPU is about to become idle (`sched_balance_newidle`; `newidle_balance` up to 6.9).
 //!
-//! kernel/sched/fair.c 5.2 to 7.2. Nothing is done if a wakeup is pending (5.15.148 and later), if no CPU of the machine has
-//! two tasks (the root domain's overload flag), or if avg_idle is below the lowest domain's max_newidle_lb_cost (up to 5.15
-//! below migration_cost). Otherwise the CPU walks up its domains while avg_idle covers the time spent so far plus the
-//! domain's most expensive pass (which decays by 1/85 per second), until tasks are pulled. NI_RANDOM (6.1.192): a domain is skipped with
-//! the probability of its failures among the last calls; NI_RATE (7.1) adds 1/1024 for each 4.2 ms that 512 calls took. The
-//! duration of a pass is the time that the caller charges for it (`Sched::set_balance_cost`).
+//! kernel/sched/fair.c 5.2 to 7.2. Nothing is done if a wakeup is pending (5.15.148 and later), if no CPU of the
+//! machine has two tasks (the root domain's overload flag), or if avg_idle is below the lowest domain's
+//! max_newidle_lb_cost (up to 5.15 below migration_cost). Otherwise the CPU walks up its domains while avg_idle covers
+//! the time spent so far plus the domain's most expensive pass (which decays by 1/85 per second), until tasks are
+//! pulled. NI_RANDOM (6.1.192): a domain is skipped with the probability of its failures among the last calls; NI_RATE
+//! (7.1) adds 1/1024 for each 4.2 ms that 512 calls took. The duration of a pass is the time that the caller charges
+//! for it (`Sched::set_balance_cost`).
 
 use schedlab_model::{CpuId, Nanos};
 

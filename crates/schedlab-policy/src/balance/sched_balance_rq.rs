@@ -26,7 +26,8 @@ enum End {
 }
 
 impl FairClass<'_> {
-    /// `sched_balance_rq` of `this` in its domain at `level`; returns the number of tasks moved and whether the walk continues upwards.
+    /// `sched_balance_rq` of `this` in its domain at `level`; returns the number of tasks moved and whether the walk
+    /// continues upwards.
     pub(super) fn sched_balance_rq(
         &mut self,
         this: CpuId,
@@ -57,8 +58,9 @@ impl FairClass<'_> {
         (0, !matches!(end, End::NotOurs))
     }
 
-    /// Whether a newidle pass would change nothing: no CPU of the domain has a second task, and there is no failure count,
-    /// outdated capacity or imbalance mark that it would reset. It replaces the full walk and is charged the same time.
+    /// Whether a newidle pass would change nothing: no CPU of the domain has a second task, and there is no failure
+    /// count, outdated capacity or imbalance mark that it would reset. It replaces the full walk and is charged the
+    /// same time.
     fn nothing_to_pull(&mut self, this: CpuId, level: usize) -> bool {
         if self.core.is_mixed()
             || self.core.asym.is_some()
@@ -134,8 +136,8 @@ impl FairClass<'_> {
         !domain.span.without(excluded).without(local).is_empty()
     }
 
-    /// After a pass that found an imbalance: a failure is counted, except in newidle passes, which are frequent, and the
-    /// interval is reset to its minimum.
+    /// After a pass that found an imbalance: a failure is counted, except in newidle passes, which are frequent, and
+    /// the interval is reset to its minimum.
     fn note_unbalanced(&mut self, env: &mut Env, moved: u32, src: CpuId, moves: &mut Moves) {
         let weight = u64::from(self.core.domains.at(env.this, env.level).weight);
         let counts = env.idle != CpuIdle::Newly && !env.pinned.llc && !self.misfit_is_no_failure(env);
@@ -167,8 +169,8 @@ impl FairClass<'_> {
         self.core.domains.state_mut(env.this, env.level).balance_interval = weight;
     }
 
-    /// After a pass that found no imbalance (`out_balanced`). The mark for the parent domain stays if tasks were pinned on
-    /// a CPU that the pass looked at before.
+    /// After a pass that found no imbalance (`out_balanced`). The mark for the parent domain stays if tasks were pinned
+    /// on a CPU that the pass looked at before.
     fn note_balanced(&mut self, env: &Env) {
         if !env.pinned.all {
             if let Some(mark) = self.core.domains.parent_imbalance(env.this, env.level) {
@@ -184,8 +186,9 @@ impl FairClass<'_> {
         self.lengthen_interval(env);
     }
 
-    /// Doubles the interval (`out_one_pinned`) up to its maximum, which is longer for pinned tasks. Newidle passes do not
-    /// depend on it, and a task that is too big for its CPU does not show that the machine is busy (6.10 and later).
+    /// Doubles the interval (`out_one_pinned`) up to its maximum, which is longer for pinned tasks. Newidle passes do
+    /// not depend on it, and a task that is too big for its CPU does not show that the machine is busy (6.10 and
+    /// later).
     fn lengthen_interval(&mut self, env: &Env) {
         if env.idle == CpuIdle::Newly || self.misfit_is_no_failure(env) {
             return;
@@ -202,8 +205,8 @@ impl FairClass<'_> {
         self.core.rules.misfit_keeps_interval && env.migrate == Migrate::Misfit
     }
 
-    /// `should_we_balance`: periodic balancing is done by the first idle CPU of the group, or else by its first CPU. CPUs
-    /// that the pass no longer considers are not among the idle ones.
+    /// `should_we_balance`: periodic balancing is done by the first idle CPU of the group, or else by its first CPU.
+    /// CPUs that the pass no longer considers are not among the idle ones.
     fn should_we_balance(&self, env: &Env) -> bool {
         if !env.considers(env.dst) {
             return false;
@@ -234,8 +237,8 @@ mod tests {
     use super::*;
     use crate::{KernelConfig, Sched, TaskAttr, Version, WakeKind};
 
-    /// A machine of (nodes, cores, threads) with these tasks queued: CPU, affinity; the first of a CPU runs. Tasks that may
-    /// use no other CPU are threads of the kernel, or not.
+    /// A machine of (nodes, cores, threads) with these tasks queued: CPU, affinity; the first of a CPU runs. Tasks that
+    /// may use no other CPU are threads of the kernel, or not.
     fn with_tasks(row: &str, shape: [u32; 3], tasks: &[(u32, &str)], kthread: bool) -> Sched {
         let topology = Topology::regular(shape[0], 1, shape[1], shape[2], true).expect("a possible shape");
         let config = KernelConfig::new(Version::find(row).expect("a row"), topology.nr_cpus(), 250);
@@ -254,8 +257,8 @@ mod tests {
 
     #[test]
     fn pinned_tasks_are_remembered_while_the_pass_searches_again() {
-        // CPU 2 pulls in its node of CPUs 0 to 2, whose longest interval is 6 ms. The flag LBF_ALL_PINNED of the search that
-        // found pinned tasks only stays set in the next one, which finds no imbalance.
+        // CPU 2 pulls in its node of CPUs 0 to 2, whose longest interval is 6 ms. The flag LBF_ALL_PINNED of the search
+        // that found pinned tasks only stays set in the next one, which finds no imbalance.
         let (pinned, free, lone): (&[_], &[_], _) = (&[(0, "0"); 3], &[(0, "0-5"); 3], (1, "0-5"));
         let also_on_1: &[_] = &[(1, "1"); 3];
         for (name, tasks, idle, mark_before, moved, mark, interval) in [
@@ -281,7 +284,8 @@ mod tests {
 
     #[test]
     fn a_running_task_that_may_not_be_pushed_lengthens_the_interval() {
-        // One hog on each thread of core 0: there is nothing to pull, and affinity forbids the push. Longest interval 8 ms.
+        // One hog on each thread of core 0: there is nothing to pull, and affinity forbids the push. Longest interval 8
+        // ms.
         for (row, others_wait, interval) in
             [("5.10.262", false, 16), ("5.10.262", true, 16), ("6.1.192", false, 16), ("6.1.192", true, 8)]
         {

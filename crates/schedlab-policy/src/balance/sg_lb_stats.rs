@@ -121,7 +121,8 @@ impl FairClass<'_> {
         group.cpus.iter().copied().filter(busy).map(|cpu| asym.misfit_load(cpu)).max().unwrap_or(0)
     }
 
-    /// Tasks of the fair class on the CPU (`cfs.h_nr_running`), from 6.14 on without delayed ones (`cfs.h_nr_runnable`).
+    /// Tasks of the fair class on the CPU (`cfs.h_nr_running`), from 6.14 on without delayed ones
+    /// (`cfs.h_nr_runnable`).
     #[inline(always)]
     pub(crate) fn h_nr_runnable(&self, cpu: CpuId) -> u32 {
         let rq = self.fair.rq(cpu);
@@ -146,7 +147,8 @@ impl FairClass<'_> {
         stats
     }
 
-    /// `update_sg_wakeup_stats`: the group without `task` and its load (`own`), which matters only at exec, since a new task is not queued yet.
+    /// `update_sg_wakeup_stats`: the group without `task` and its load (`own`), which matters only at exec, since a new
+    /// task is not queued yet.
     pub(crate) fn update_sg_wakeup_stats(
         &self,
         group: &Group,

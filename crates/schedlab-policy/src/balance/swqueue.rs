@@ -1,11 +1,11 @@
 //! SWQUEUE: a queue of woken tasks per last-level cache, from which a CPU about to become idle pulls.
 //!
-//! The series of 13 June 2023 on 6.3 ("sched: Implement shared wakequeue in CFS", 20230613052004.2836135-1-void@manifault.com),
-//! not merged. A task joins the tail when it is woken on the CPU on which it slept; not if select_task_rq moved it, and not
-//! if it may run on one CPU only. It leaves when it is dequeued or picked. Before newidle balancing, a CPU that finds nothing
-//! to run takes the head off the queue and, if that task is still waiting somewhere and may run here, moves it here. The
-//! figures that were reported in April 2023 are of an earlier form of it; with one cache there is one queue in either.
-//! Left out: the lock of the queue.
+//! The series of 13 June 2023 on 6.3 ("sched: Implement shared wakequeue in CFS",
+//! 20230613052004.2836135-1-void@manifault.com), not merged. A task joins the tail when it is woken on the CPU on which
+//! it slept; not if select_task_rq moved it, and not if it may run on one CPU only. It leaves when it is dequeued or
+//! picked. Before newidle balancing, a CPU that finds nothing to run takes the head off the queue and, if that task is
+//! still waiting somewhere and may run here, moves it here. The figures that were reported in April 2023 are of an
+//! earlier form of it; with one cache there is one queue in either. Left out: the lock of the queue.
 
 use schedlab_model::{rarely, CpuId, Nanos, TaskId};
 

@@ -1,4 +1,5 @@
-//! The idle class (kernel/sched/idle.c): the lowest, always runnable, with one task per CPU, all of which are [`super::IDLE_TASK`].
+//! The idle class (kernel/sched/idle.c): the lowest, always runnable, with one task per CPU, all of which are
+//! [`super::IDLE_TASK`].
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 

@@ -53,8 +53,8 @@ pub trait ClassList {
     fn ask_each<A: AskEach>(&self, question: &mut A);
 }
 
-/// Declares a struct with one field per class, the highest class first, and makes it a [`ClassList`]. The last class has to
-/// be [`Idle`](crate::class::Idle).
+/// Declares a struct with one field per class, the highest class first, and makes it a [`ClassList`]. The last class
+/// has to be [`Idle`](crate::class::Idle).
 ///
 /// ```
 /// use schedlab_policy::class::{ClassList, Idle};

@@ -23,8 +23,8 @@ impl Dl {
         core.is_pinned(curr) || !self.dl_entity_preempt(task, curr)
     }
 
-    /// `select_task_rq_dl`: the last CPU, unless a deadline task runs there and keeps it. Deadlines are those before the
-    /// wakeup rule.
+    /// `select_task_rq_dl`: the last CPU, unless a deadline task runs there and keeps it. Deadlines are those before
+    /// the wakeup rule.
     pub(super) fn select_task_rq_dl(&self, core: &mut Core, task: TaskId, this: CpuId) -> (CpuId, &'static str) {
         let cpu = core.cpu_of(task);
         let Some(curr) = self.curr(cpu).filter(|curr| self.holds(core, *curr, task)) else { return (cpu, "last CPU") };
@@ -41,7 +41,8 @@ impl Dl {
         earliest.is_none_or(|(deadline, _)| self.tasks[task.index()].deadline < deadline)
     }
 
-    /// `cpudl_find`: the allowed CPUs without deadline tasks, or else the one with the latest deadline, if that is later.
+    /// `cpudl_find`: the allowed CPUs without deadline tasks, or else the one with the latest deadline, if that is
+    /// later.
     pub(super) fn cpudl_find(&self, core: &Core, task: TaskId, free: bool) -> Option<CpuMask> {
         let allowed = |cpu: &CpuId| core.allows(task, *cpu);
         let later = CpuMask::from_iter(self.cpudl.free_cpus().iter().filter(allowed));

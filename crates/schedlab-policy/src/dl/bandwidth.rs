@@ -1,10 +1,10 @@
 //! Admission: the bandwidth reserved for the tasks of the class, and when it is released (`struct dl_bw`,
 //! `sched_dl_overflow`, `task_non_contending`, kernel/sched/deadline.c 6.1 and 6.12).
 //!
-//! The machine is one root domain. Its tasks may reserve `sched_rt_runtime_us` of every `sched_rt_period_us` of each CPU.
-//! Fair servers (6.12 and later) are not counted: 6.12.107 and 7.2.13 admitted tasks as if they were not. A sleeping task
-//! keeps its bandwidth; the bandwidth of one that exits or leaves the class is released at its 0-lag time,
-//! deadline - runtime * dl_period / dl_runtime.
+//! The machine is one root domain. Its tasks may reserve `sched_rt_runtime_us` of every `sched_rt_period_us` of each
+//! CPU. Fair servers (6.12 and later) are not counted: 6.12.107 and 7.2.13 admitted tasks as if they were not. A
+//! sleeping task keeps its bandwidth; the bandwidth of one that exits or leaves the class is released at its 0-lag
+//! time, deadline - runtime * dl_period / dl_runtime.
 
 use schedlab_model::{Nanos, TaskId, USEC};
 
@@ -45,8 +45,8 @@ pub struct DlOverflow {
 }
 
 impl Dl {
-    /// `sched_dl_overflow`: whether a task with these parameters does not fit in addition to the others. `task`: the one that
-    /// changes its parameters, whose present bandwidth does not count.
+    /// `sched_dl_overflow`: whether a task with these parameters does not fit in addition to the others. `task`: the
+    /// one that changes its parameters, whose present bandwidth does not count.
     pub fn sched_dl_overflow(&self, task: Option<TaskId>, dl: DlPolicy) -> Option<DlOverflow> {
         let DlBw { bw, cpus, total_bw } = self.dl_bw;
         let own = task.and_then(|task| self.tasks.get(task.index())).map_or(0, |se| se.dl_bw);
@@ -71,8 +71,8 @@ impl Dl {
         self.dl_bw.total_bw = self.dl_bw.total_bw - before + dl_bw;
     }
 
-    /// `task_non_contending`: the task sleeps, exits, or leaves the class (`stays` is false for the last two). The bandwidth
-    /// of one that does not stay is given back at its 0-lag time.
+    /// `task_non_contending`: the task sleeps, exits, or leaves the class (`stays` is false for the last two). The
+    /// bandwidth of one that does not stay is given back at its 0-lag time.
     pub(super) fn task_non_contending(&mut self, task: TaskId, clock: Nanos, stays: bool) {
         let se = self.tasks[task.index()];
         let Some(dl) = se.policy else { return };
@@ -106,8 +106,8 @@ impl Dl {
         self.dl_bw.total_bw -= dl_bw;
     }
 
-    /// A task that has exited, possibly in another class, or whose id is given to a new task: the bandwidth that it still
-    /// holds is released by a timer of its own.
+    /// A task that has exited, possibly in another class, or whose id is given to a new task: the bandwidth that it
+    /// still holds is released by a timer of its own.
     pub(super) fn forget(&mut self, task: TaskId) {
         let Dl { tasks, timers, .. } = self;
         let Some(se) = tasks.get_mut(task.index()) else { return };

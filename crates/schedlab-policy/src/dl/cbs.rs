@@ -1,10 +1,10 @@
 //! The constant bandwidth server of every task: its runtime, its deadline, and when it waits for the next period
 //! (kernel/sched/deadline.c 6.1 and 6.12).
 //!
-//! A task may run for `dl_runtime` in each `dl_period`, and is ordered by the deadline of its current instance. At a wakeup
-//! it keeps runtime and deadline unless what is left of them is more than its share: then a task whose deadline is its
-//! period starts a new instance, and one with an earlier deadline has its runtime reduced (the revised wakeup rule). A used-up
-//! runtime throttles it until the next period begins.
+//! A task may run for `dl_runtime` in each `dl_period`, and is ordered by the deadline of its current instance. At a
+//! wakeup it keeps runtime and deadline unless what is left of them is more than its share: then a task whose deadline
+//! is its period starts a new instance, and one with an earlier deadline has its runtime reduced (the revised wakeup
+//! rule). A used-up runtime throttles it until the next period begins.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
@@ -137,7 +137,8 @@ impl Dl {
         true
     }
 
-    /// `update_curr_dl`: charges the running task, and takes it off the queue if its runtime is used up or it has yielded.
+    /// `update_curr_dl`: charges the running task, and takes it off the queue if its runtime is used up or it has
+    /// yielded.
     pub(super) fn update_curr_dl(&mut self, core: &mut Core, cpu: CpuId, now: Nanos) -> Resched {
         let Some(task) = self.curr(cpu) else { return Resched::No };
         debug_assert_eq!(core.curr(cpu), Some(task), "{cpu}: the running task was not put by its class");

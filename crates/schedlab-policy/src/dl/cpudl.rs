@@ -1,5 +1,5 @@
-//! Which CPU has the latest of the earliest deadlines (`struct cpudl`, kernel/sched/cpudeadline.c): a max-heap of CPUs by the
-//! earliest deadline queued on each, and the CPUs that have no deadline task.
+//! Which CPU has the latest of the earliest deadlines (`struct cpudl`, kernel/sched/cpudeadline.c): a max-heap of CPUs
+//! by the earliest deadline queued on each, and the CPUs that have no deadline task.
 
 use schedlab_model::{CpuId, CpuMask, Nanos};
 

@@ -1,10 +1,10 @@
 //! The deadline class (kernel/sched/deadline.c): SCHED_DEADLINE, above the real-time class.
 //!
-//! Earliest deadline first, with a constant bandwidth server for each task: a task that has used up its runtime leaves the
-//! queue until its next period begins, so it cannot use the bandwidth that others have reserved. [`cbs`] keeps runtimes and deadlines,
-//! [`queue`] the queues, [`bandwidth`] decides which tasks are admitted and when bandwidth is released, [`balance`] selects CPUs,
-//! [`class`] is the interface to core code. Left out: deadline inheritance, GRUB (SCHED_FLAG_RECLAIM), and competition with
-//! the fair server, which is part of the real-time class here.
+//! Earliest deadline first, with a constant bandwidth server for each task: a task that has used up its runtime leaves
+//! the queue until its next period begins, so it cannot use the bandwidth that others have reserved. [`cbs`] keeps
+//! runtimes and deadlines, [`queue`] the queues, [`bandwidth`] decides which tasks are admitted and when bandwidth is
+//! released, [`balance`] selects CPUs, [`class`] is the interface to core code. Left out: deadline inheritance, GRUB
+//! (SCHED_FLAG_RECLAIM), and competition with the fair server, which is part of the real-time class here.
 
 mod balance;
 mod bandwidth;

@@ -1,4 +1,5 @@
-//! The queues of a CPU (`struct dl_rq`): its tasks in the order of their deadlines, and those that could be pushed away.
+//! The queues of a CPU (`struct dl_rq`): its tasks in the order of their deadlines, and those that could be pushed
+//! away.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 

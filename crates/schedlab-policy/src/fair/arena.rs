@@ -1,8 +1,8 @@
-//! The state of the class by index: entities, queues, groups; and the ways between them (`parent_entity`, `group_cfs_rq`,
-//! `find_matching_se`, `set_task_rq`).
+//! The state of the class by index: entities, queues, groups; and the ways between them (`parent_entity`,
+//! `group_cfs_rq`, `find_matching_se`, `set_task_rq`).
 //!
-//! Queue `g * n + c` of `n` CPUs is group g's on CPU c, so the root group's queues are the CPUs' own. No decision is made
-//! here: these are the structures on which the functions in the other files of this folder work.
+//! Queue `g * n + c` of `n` CPUs is group g's on CPU c, so the root group's queues are the CPUs' own. No decision is
+//! made here: these are the structures on which the functions in the other files of this folder work.
 
 use super::cfs_rq::CfsRq;
 use super::entities::Entities;
@@ -279,7 +279,8 @@ impl Arena {
         queues.map(|(group, _)| group * self.nr_cpus + cpu.index()).collect()
     }
 
-    /// A task that exists and is not queued, in the place of its id, which is a released one or the next new one (`__sched_fork`).
+    /// A task that exists and is not queued, in the place of its id, which is a released one or the next new one
+    /// (`__sched_fork`).
     pub fn add_task(&mut self, task: TaskId, attr: &TaskAttr, config: &KernelConfig) {
         if let Some((from, by)) = self.entities.make_place(task, &Entity::blank(CpuId(0), config)) {
             self.renumber(from, by);

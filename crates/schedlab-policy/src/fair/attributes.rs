@@ -1,8 +1,8 @@
 //! New attributes of a task: nice value, policy, slice, allowed CPUs, class (`set_user_nice`, `__sched_setscheduler`,
 //! `prio_changed_fair`, `switched_from_fair`, `switched_to_fair`).
 //!
-//! For every change a queued task is dequeued and enqueued again, and a running one is put and set again; the effect on lag
-//! and deadline is the kernel's.
+//! For every change a queued task is dequeued and enqueued again, and a running one is put and set again; the effect on
+//! lag and deadline is the kernel's.
 
 use super::entity::{Entity, EntityId};
 use super::fair_sched_class::Fair;
@@ -60,8 +60,8 @@ impl Fair {
         self.need_resched(cpu)
     }
 
-    /// `sched_setattr(sched_runtime)`: an own slice, cut to 0.1..100 ms; `None` returns to the base slice. Only NORMAL and
-    /// BATCH tasks of kernels with own slices; nothing happens otherwise.
+    /// `sched_setattr(sched_runtime)`: an own slice, cut to 0.1..100 ms; `None` returns to the base slice. Only NORMAL
+    /// and BATCH tasks of kernels with own slices; nothing happens otherwise.
     pub fn set_slice(&mut self, task: TaskId, slice: Option<Nanos>, now: Nanos) -> Resched {
         let id = EntityId::of(task);
         let se = self.entity(task);
@@ -76,9 +76,10 @@ impl Fair {
         self.need_resched(cpu)
     }
 
-    /// `__sched_setscheduler` from one fair policy to another or the same, which sets the nice value and the slice together.
-    /// On rows with custom slices, a call without a slice counts as a change of it: the task is requeued although nothing
-    /// changes. SCHED_IDLE is not a `fair_policy()`: its nice value sets only `prio`, and its slice has no effect.
+    /// `__sched_setscheduler` from one fair policy to another or the same, which sets the nice value and the slice
+    /// together. On rows with custom slices, a call without a slice counts as a change of it: the task is requeued
+    /// although nothing changes. SCHED_IDLE is not a `fair_policy()`: its nice value sets only `prio`, and its slice
+    /// has no effect.
     pub fn __sched_setscheduler(&mut self, task: TaskId, params: SchedParams, now: Nanos) -> Resched {
         let (id, se, custom) = (EntityId::of(task), self.entity(task), self.config.rules.slice == SliceSource::Custom);
         let (wanted, nice, idle) =
@@ -143,8 +144,8 @@ impl Fair {
         self.need_resched(cpu)
     }
 
-    /// `__setscheduler_params` of a task that another class has: only the fair class reweights, so the load changes, and a lag kept
-    /// from before does not.
+    /// `__setscheduler_params` of a task that another class has: only the fair class reweights, so the load changes,
+    /// and a lag kept from before does not.
     pub fn set_params_outside(&mut self, task: TaskId, params: SchedParams) {
         let idle = params.policy == FairPolicy::Idle;
         let custom = self.config.rules.slice == SliceSource::Custom;
@@ -163,8 +164,9 @@ impl Fair {
         }
     }
 
-    /// `switched_from_fair` (`detach_task_cfs_rq`) of a task that is not queued: its load leaves, a CFS sleeper's vruntime
-    /// becomes relative. A SCHED_IDLE task has been reweighted to its nice value by then (`__setscheduler_params`).
+    /// `switched_from_fair` (`detach_task_cfs_rq`) of a task that is not queued: its load leaves, a CFS sleeper's
+    /// vruntime becomes relative. A SCHED_IDLE task has been reweighted to its nice value by then
+    /// (`__setscheduler_params`).
     pub fn switched_from(&mut self, task: TaskId, now: Nanos) {
         let id = EntityId::of(task);
         let (config, se) = (&self.queues.config, &mut self.queues.arena.entities[id]);
@@ -255,8 +257,8 @@ impl Queues {
         }
     }
 
-    /// A CFS sleeper about to leave its queue for good is placed on it as if it woke, and keeps the distance to the queue's
-    /// minimum. Whether the task is one.
+    /// A CFS sleeper about to leave its queue for good is placed on it as if it woke, and keeps the distance to the
+    /// queue's minimum. Whether the task is one.
     pub fn place_sleeper_relative(&mut self, id: EntityId, now: Nanos) -> bool {
         let se = &mut self.arena.entities[id];
         let sleeper = !self.config.is_eevdf() && se.asleep;

@@ -2,19 +2,20 @@
 //!
 //! # Why V is a weighted mean
 //!
-//! Let entity i have weight `w_i` and vruntime `v_i`, let `W` be the sum of all weights, and call `lag_i` the service that
-//! an ideal scheduler, which runs every entity at once at speed `w_i / W`, would have given entity i by now, less what it
-//! received. Virtual time V advances in the ideal scheduler by `1 / W` per unit of real time, so the ideal service since
-//! any moment is `w_i * (change of V)`; the real service is `w_i * (change of v_i)`, because `v_i` advances by `1 / w_i`
-//! per unit of time that the entity runs. Hence `lag_i = w_i * (V - v_i)`. No time is created or lost: what one entity has
-//! received too much, the others miss, and the lags sum to zero. With `sum w_i * (V - v_i) = 0` it follows that
+//! Let entity i have weight `w_i` and vruntime `v_i`, let `W` be the sum of all weights, and call `lag_i` the service
+//! that an ideal scheduler, which runs every entity at once at speed `w_i / W`, would have given entity i by now, less
+//! what it received. Virtual time V advances in the ideal scheduler by `1 / W` per unit of real time, so the ideal
+//! service since any moment is `w_i * (change of V)`; the real service is `w_i * (change of v_i)`, because `v_i`
+//! advances by `1 / w_i` per unit of time that the entity runs. Hence `lag_i = w_i * (V - v_i)`. No time is created or
+//! lost: what one entity has received too much, the others miss, and the lags sum to zero. With `sum w_i * (V - v_i) =
+//! 0` it follows that
 //!
 //! ```text
 //! V = (sum of w_i * v_i) / W
 //! ```
 //!
-//! Vruntimes are 64-bit numbers that wrap, and `w_i * v_i` would overflow. For any reference point `v0` near them,
-//! `v_i = (v_i - v0) + v0`, so `V = v0 + (sum of w_i * (v_i - v0)) / W`, whose numerator stays small. A queue keeps that
+//! Vruntimes are 64-bit numbers that wrap, and `w_i * v_i` would overflow. For any reference point `v0` near them, `v_i
+//! = (v_i - v0) + v0`, so `V = v0 + (sum of w_i * (v_i - v0)) / W`, whose numerator stays small. A queue keeps that
 //! numerator `S` and `W` for the entities in its tree ([`CfsRq::avg_vruntime_add`]); the running entity, whose vruntime
 //! changes all the time, is added when V is computed ([`CfsRq::average`]). Moving `v0` by `d` changes every key by `-d`
 //! and therefore `S` by `-d * W` ([`CfsRq::update_zero_vruntime`]).
@@ -24,11 +25,11 @@
 //!
 //! # Why lag is bounded
 //!
-//! EEVDF never lets an entity run for longer than its request once it is picked, and picks it only while it is eligible.
-//! So an entity can overrun its share by at most one request plus what accounting at ticks adds, and the same holds for
-//! what the others can be ahead of it. A larger lag cannot come from competition on one queue; it comes from rounding,
-//! migration, or a queue whose entities all left. A kernel therefore clamps the lag that an entity keeps over a sleep to
-//! about two slices, or to the longest slice on the queue plus a tick ([`CfsRq::lag_limit`]). Virtual lag is
+//! EEVDF never lets an entity run for longer than its request once it is picked, and picks it only while it is
+//! eligible. So an entity can overrun its share by at most one request plus what accounting at ticks adds, and the same
+//! holds for what the others can be ahead of it. A larger lag cannot come from competition on one queue; it comes from
+//! rounding, migration, or a queue whose entities all left. A kernel therefore clamps the lag that an entity keeps over
+//! a sleep to about two slices, or to the longest slice on the queue plus a tick ([`CfsRq::lag_limit`]). Virtual lag is
 //! `vl_i = V - v_i = lag_i / w_i`.
 //!
 //! # Where kernels differ
@@ -127,8 +128,8 @@ impl CfsRq {
         self.avg_load -= weight;
     }
 
-    /// `update_zero_vruntime` (`avg_vruntime_update` in older kernels): moves v0 by `delta`, which changes every key and
-    /// so the sum.
+    /// `update_zero_vruntime` (`avg_vruntime_update` in older kernels): moves v0 by `delta`, which changes every key
+    /// and so the sum.
     #[inline]
     pub(super) fn update_zero_vruntime(&mut self, delta: i64) {
         self.avg_vruntime = self.avg_vruntime.wrapping_sub(self.avg_load.wrapping_mul(delta));
@@ -205,8 +206,8 @@ impl CfsRq {
         self.average(entities).vruntime_eligible(entities[id].vruntime)
     }
 
-    /// `update_entity_lag`: saves the service that the entity is owed for its return, over the protection marker. Whether
-    /// that lag differs from where the entity stands.
+    /// `update_entity_lag`: saves the service that the entity is owed for its return, over the protection marker.
+    /// Whether that lag differs from where the entity stands.
     #[inline(always)]
     pub(super) fn update_entity_lag(&mut self, entities: &mut Entities, config: &KernelConfig, id: EntityId) -> bool {
         let (v, _) = self.avg_vruntime(entities, config);

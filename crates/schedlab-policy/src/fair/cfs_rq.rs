@@ -15,8 +15,8 @@ use crate::{Averaging, KernelConfig, Resched, TreeKey, ZeroPoint};
 use schedlab_model::{rarely, CpuId, Nanos, TaskId, Vruntime};
 
 /// A queue's state. The running entity (`curr`) is outside the tree and outside `avg_vruntime` and `avg_load`, but
-/// inside every other sum. From 7.3 on only tasks compete, all of them on the CPU's own queue: the tree, the sums behind V and the
-/// buddies of any other are empty, and the CPU's own has the tasks of all groups in them.
+/// inside every other sum. From 7.3 on only tasks compete, all of them on the CPU's own queue: the tree, the sums
+/// behind V and the buddies of any other are empty, and the CPU's own has the tasks of all groups in them.
 #[derive(Clone, Debug)]
 pub struct CfsRq {
     /// Its CPU.
@@ -31,7 +31,8 @@ pub struct CfsRq {
     pub h_nr_running: u32,
     /// Tasks below whose dequeue is delayed.
     pub h_nr_delayed: u32,
-    /// The task counters have changed since the CPU's runqueue took them over (`FairClass::sync`). Not read on the queues of groups.
+    /// The task counters have changed since the CPU's runqueue took them over (`FairClass::sync`). Not read on the
+    /// queues of groups.
     pub(super) counted: bool,
     /// Idle entities.
     pub idle_nr_running: u32,
@@ -164,8 +165,8 @@ impl CfsRq {
         self.pelt.update_cfs_rq_load_avg(now, weight, runnable, running, signals)
     }
 
-    /// Tasks below that count in the runnable signal (`h_nr_runnable`). While a delayed dequeue ends, 7.3 counts the task down twice,
-    /// which shows until the end in a group that stays queued.
+    /// Tasks below that count in the runnable signal (`h_nr_runnable`). While a delayed dequeue ends, 7.3 counts the
+    /// task down twice, which shows until the end in a group that stays queued.
     #[inline]
     pub(super) fn runnable(&self, signals: &Signals) -> u64 {
         let delayed = if signals.delayed_not_runnable { self.h_nr_delayed } else { 0 };

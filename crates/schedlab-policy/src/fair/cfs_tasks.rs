@@ -1,5 +1,5 @@
-//! The list of a CPU's runnable tasks in the order in which they last ran (`rq->cfs_tasks`), which the balancer walks from
-//! the least recently run.
+//! The list of a CPU's runnable tasks in the order in which they last ran (`rq->cfs_tasks`), which the balancer walks
+//! from the least recently run.
 
 use schedlab_model::{CpuId, TaskId};
 

@@ -1,5 +1,5 @@
-//! The fair class as one of the classes: the methods of `struct sched_class` on its queues, and placement and balancing,
-//! which read the rest of the scheduler as well (`fair_sched_class`).
+//! The fair class as one of the classes: the methods of `struct sched_class` on its queues, and placement and
+//! balancing, which read the rest of the scheduler as well (`fair_sched_class`).
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 

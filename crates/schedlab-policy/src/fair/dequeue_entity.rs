@@ -137,7 +137,8 @@ impl Queues {
         }
     }
 
-    /// Sets or clears `sched_delayed`. The averages are updated before, because the entity counts as runnable up to now.
+    /// Sets or clears `sched_delayed`. The averages are updated before, because the entity counts as runnable up to
+    /// now.
     #[inline(always)]
     pub fn change_delayed(&mut self, rq: usize, id: EntityId, delayed: bool, now: Nanos) {
         if rarely(self.arena.grouped) {
@@ -168,8 +169,8 @@ impl Queues {
         }
     }
 
-    /// Changes the number of runnable tasks at every level when the dequeue of a task becomes delayed or is no longer. `rq`: its
-    /// queue where there are no groups; with groups it is not used.
+    /// Changes the number of runnable tasks at every level when the dequeue of a task becomes delayed or is no longer.
+    /// `rq`: its queue where there are no groups; with groups it is not used.
     #[inline]
     pub fn count_delayed(&mut self, rq: usize, id: EntityId, delayed: i32) {
         if rarely(self.arena.grouped) {

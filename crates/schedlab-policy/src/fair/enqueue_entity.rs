@@ -104,9 +104,9 @@ impl Queues {
         }
     }
 
-    /// `requeue_delayed_entity`: an entity whose dequeue is delayed is woken. Up to 7.0 credit gained meanwhile is dropped
-    /// (DELAY_ZERO) by placing it anew. From 7.1 on the entity is placed by its healed lag wherever that differs from where
-    /// it stands, and from 7.2 on the running entity is charged first.
+    /// `requeue_delayed_entity`: an entity whose dequeue is delayed is woken. Up to 7.0 credit gained meanwhile is
+    /// dropped (DELAY_ZERO) by placing it anew. From 7.1 on the entity is placed by its healed lag wherever that
+    /// differs from where it stands, and from 7.2 on the running entity is charged first.
     pub fn requeue_delayed_entity(&mut self, rq: usize, id: EntityId, now: Nanos) {
         if self.config.rules.delayed_lag == DelayedLag::Heals {
             if self.config.rules.requeue_charges {

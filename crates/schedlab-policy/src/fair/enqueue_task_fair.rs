@@ -90,8 +90,8 @@ impl Queues {
         self.update_parents(id, slice, counted, now);
     }
 
-    /// The rest of an enqueue's or a dequeue's way up: entities that stay queued get the weight, and where the version does
-    /// so the slice, that their group has now. `slice`: the shortest one of the level below `id`.
+    /// The rest of an enqueue's or a dequeue's way up: entities that stay queued get the weight, and where the version
+    /// does so the slice, that their group has now. `slice`: the shortest one of the level below `id`.
     pub fn update_parents(&mut self, mut id: EntityId, mut slice: Nanos, mut counted: Counted, now: Nanos) {
         while id.is_some() {
             let rq = self.arena.entities[id].rq();

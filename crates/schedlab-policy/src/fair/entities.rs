@@ -1,5 +1,5 @@
-//! The store of entities: every task's and every group's, each with its node in a tree and its place in the task list of
-//! its CPU, by [`EntityId`].
+//! The store of entities: every task's and every group's, each with its node in a tree and its place in the task list
+//! of its CPU, by [`EntityId`].
 //!
 //! Tasks come first. Once there are groups, a reserve for more tasks follows, then the groups' entities. When tasks
 //! outgrow the reserve, the group entities move back, so nothing outside this module and `arena` may keep their ids.
@@ -88,8 +88,8 @@ impl Entities {
         self.released.pop().unwrap_or(TaskId(self.nr_tasks as u32))
     }
 
-    /// Clears the place of `task`, which is a released id or the next new one. `Some(from, by)`: every id from `from` on has
-    /// moved back by `by`, and the links to them must follow ([`Entities::links`]).
+    /// Clears the place of `task`, which is a released id or the next new one. `Some(from, by)`: every id from `from`
+    /// on has moved back by `by`, and the links to them must follow ([`Entities::links`]).
     #[must_use]
     pub fn make_place(&mut self, task: TaskId, blank: &Entity) -> Option<(usize, usize)> {
         if task.index() < self.nr_tasks {

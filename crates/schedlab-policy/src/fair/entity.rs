@@ -58,8 +58,8 @@ impl EntityId {
 pub struct Entity {
     /// Weight on its group's queue.
     pub load: LoadWeight,
-    /// The weight by which it competes, to whose scale lag and relative deadline belong: the same, but from 7.3 on the part of
-    /// the CPU that its weight and those of the groups above it come to.
+    /// The weight by which it competes, to whose scale lag and relative deadline belong: the same, but from 7.3 on the
+    /// part of the CPU that its weight and those of the groups above it come to.
     pub h_load: LoadWeight,
     /// Virtual runtime; relative to the queue's minimum while a CFS entity is between queues.
     pub vruntime: Vruntime,
@@ -88,8 +88,8 @@ pub struct Entity {
     pub(super) my_q: Option<u32>,
     /// Groups above it.
     pub(super) depth: u16,
-    /// Runnable tasks it stands for: 1, or a group's as of its last change (`runnable_weight`). 5.2: `runnable_weight` of
-    /// a group's entity, the part of its weight that is not blocked.
+    /// Runnable tasks it stands for: 1, or a group's as of its last change (`runnable_weight`). 5.2: `runnable_weight`
+    /// of a group's entity, the part of its weight that is not blocked.
     pub(super) runnable: u32,
     /// Nice value.
     pub nice: i8,

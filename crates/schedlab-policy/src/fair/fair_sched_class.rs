@@ -157,8 +157,8 @@ impl Fair {
         self.queues.arena.remove_entity_load_avg(&self.config.rules.pelt, EntityId::of(task));
     }
 
-    /// `migrate_task_rq_fair` and the change of CPU: the task, not queued, belongs to `to` from now on. The vruntime of a
-    /// CFS sleeper becomes relative; that of a task dequeued to be moved, or never run, already is. Lag moves along.
+    /// `migrate_task_rq_fair` and the change of CPU: the task, not queued, belongs to `to` from now on. The vruntime of
+    /// a CFS sleeper becomes relative; that of a task dequeued to be moved, or never run, already is. Lag moves along.
     pub fn migrate_task_rq(&mut self, task: TaskId, from: CpuId, to: CpuId) {
         let (id, arena) = (EntityId::of(task), &mut self.queues.arena);
         arena.migrate_load_avg(&self.config.rules.pelt, id, None);
@@ -229,8 +229,8 @@ impl Fair {
         self.queues.put_prev_task(cpu, now);
     }
 
-    /// `set_next_task_fair`: the task gets the CPU, which must have no current task; `first`: it was picked. A running task that
-    /// comes from another class was not, and its protection is not renewed.
+    /// `set_next_task_fair`: the task gets the CPU, which must have no current task; `first`: it was picked. A running
+    /// task that comes from another class was not, and its protection is not renewed.
     pub fn set_next_task(&mut self, cpu: CpuId, task: TaskId, first: bool, now: Nanos) {
         let id = EntityId::of(task);
         self.queues.set_next_task_fair(id, first, now);
@@ -242,8 +242,8 @@ impl Fair {
         self.queues.update_curr_levels(cpu.index(), now);
     }
 
-    /// Accounts exactly `ran` more nanoseconds to the running task, whatever its clock is; `leaf_only`: on the task's own
-    /// queue alone, since the kernel charges the groups above when it next updates their queues.
+    /// Accounts exactly `ran` more nanoseconds to the running task, whatever its clock is; `leaf_only`: on the task's
+    /// own queue alone, since the kernel charges the groups above when it next updates their queues.
     pub fn update_curr_by(&mut self, cpu: CpuId, ran: Nanos, leaf_only: bool) {
         let arena = &self.queues.arena;
         let Some(curr) = arena.leaf(cpu.index()).some() else { return };
@@ -354,7 +354,8 @@ impl Fair {
         }
     }
 
-    /// `task_is_ineligible_on_dst_cpu`: something it would compete with is queued there already, and the task owes service here.
+    /// `task_is_ineligible_on_dst_cpu`: something it would compete with is queued there already, and the task owes
+    /// service here.
     pub fn task_is_ineligible_on_dst_cpu(&self, task: TaskId, cpu: CpuId) -> bool {
         let (id, arena) = (EntityId::of(task), &self.queues.arena);
         let there = arena.competes_on(arena.group_queue(self.group_of(task), cpu));
@@ -471,8 +472,8 @@ impl Fair {
         self.cpu_util_cfs(cpu).max(runnable.min(self.capacity_orig_of(cpu)))
     }
 
-    /// `task_h_load`: the task's part of its CPU's load, through its groups. A queue's part is computed once in a jiffy, or each
-    /// time without a tick count.
+    /// `task_h_load`: the task's part of its CPU's load, through its groups. A queue's part is computed once in a
+    /// jiffy, or each time without a tick count.
     #[must_use]
     pub fn task_h_load(&mut self, task: TaskId, jiffies: Option<u64>) -> u64 {
         self.queues.arena.task_h_load(EntityId::of(task), jiffies)

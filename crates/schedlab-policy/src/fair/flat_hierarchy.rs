@@ -1,15 +1,15 @@
-//! One queue for the tasks of all groups (7.3: `enqueue_task_fair`, `__dequeue_task`, `put_prev_task_fair`, `set_next_task_fair`,
-//! `__calc_prop_weight`).
+//! One queue for the tasks of all groups (7.3: `enqueue_task_fair`, `__dequeue_task`, `put_prev_task_fair`,
+//! `set_next_task_fair`, `__calc_prop_weight`).
 //!
-//! Groups still have a queue and an entity per CPU, with weights and load averages, but only tasks compete, all of them on the queue
-//! of their CPU. A task's weight there is its part of its group's weight, and so on up to the root:
+//! Groups still have a queue and an entity per CPU, with weights and load averages, but only tasks compete, all of them
+//! on the queue of their CPU. A task's weight there is its part of its group's weight, and so on up to the root:
 //!
 //! ```text
 //! h = 1024 * w(task) / W(its queue) * w(group) / W(queue above) * ... * w(group at the root) / 1024, each step rounded down, at least 2
 //! ```
 //!
-//! where W is the sum of the weights queued there. It is computed when the task is queued or picked and at its ticks, and nowhere else:
-//! when another task of its group is enqueued or dequeued, a waiting task keeps its weight.
+//! where W is the sum of the weights queued there. It is computed when the task is queued or picked and at its ticks,
+//! and nowhere else: when another task of its group is enqueued or dequeued, a waiting task keeps its weight.
 
 use super::arena::Counted;
 use super::entity::EntityId;
@@ -85,7 +85,8 @@ impl Queues {
         true
     }
 
-    /// `dequeue_hierarchy`: the task is dequeued from its group's queue, and a group that becomes empty from the queue above.
+    /// `dequeue_hierarchy`: the task is dequeued from its group's queue, and a group that becomes empty from the queue
+    /// above.
     fn dequeue_hierarchy(&mut self, task: EntityId, mut flags: Dequeue, now: Nanos) {
         let (mut id, mut counted) = (task, Counted::task(&self.arena.entities[task]).leaving());
         if flags.delayed {
@@ -132,7 +133,8 @@ impl Queues {
         weight
     }
 
-    /// `reweight_eevdf`: the task competes by its present weight along the hierarchy; `queued`: it is on the CPU's queue already.
+    /// `reweight_eevdf`: the task competes by its present weight along the hierarchy; `queued`: it is on the CPU's
+    /// queue already.
     pub(super) fn reweight_eevdf(&mut self, root: usize, id: EntityId, queued: bool) {
         let weight = self.calc_prop_weight(id);
         if self.arena.entities[id].h_load.weight == weight {
@@ -260,8 +262,9 @@ mod tests {
         assert_eq!((fair.rq(CPU).h_nr_running, fair.view().waiting(GroupId::ROOT, CPU).count()), (2, 1));
     }
 
-    /// `__dequeue_task` ages the queue of the task's group (`cfs_rq_of`) when it delays, `requeue_delayed_entity` the CPU's
-    /// own: each of the two averages then misses a time in which the task was delayed, or counts one in which it was not.
+    /// `__dequeue_task` ages the queue of the task's group (`cfs_rq_of`) when it delays, `requeue_delayed_entity` the
+    /// CPU's own: each of the two averages then misses a time in which the task was delayed, or counts one in which it
+    /// was not.
     #[test]
     fn a_delay_ages_the_queue_of_the_group_and_its_end_that_of_the_cpu() {
         let mut fair = fair("7.3", 1);

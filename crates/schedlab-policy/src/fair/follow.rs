@@ -1,4 +1,5 @@
-//! Adopts a recorded kernel's choice after a decision, for [`Follow`](crate::Follow). Nothing here is a rule of the scheduler.
+//! Adopts a recorded kernel's choice after a decision, for [`Follow`](crate::Follow). Nothing here is a rule of the
+//! scheduler.
 
 use super::entity::EntityId;
 use super::fair_sched_class::Fair;
@@ -32,8 +33,8 @@ impl Fair {
         }
     }
 
-    /// Switches from the current task of a CPU to the one picked, which may be the same or none: groups that both are in
-    /// stay as they are.
+    /// Switches from the current task of a CPU to the one picked, which may be the same or none: groups that both are
+    /// in stay as they are.
     pub fn switch_to(&mut self, cpu: CpuId, next: Option<TaskId>, now: Nanos) {
         let (prev, next) = (self.queues.arena.leaf(cpu.index()), next.map_or(EntityId::NIL, EntityId::of));
         if self.config.rules.pick_clears_buddies {

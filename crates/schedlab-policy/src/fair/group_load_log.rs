@@ -1,8 +1,8 @@
 //! Accesses to the word of a task group that all CPUs share (`tg->load_avg`).
 //!
 //! `update_cfs_group` reads it whenever a task of the group is queued, dequeued or charged at a tick, and
-//! `update_tg_load_avg` changes it by an atomic operation. On large machines its cache line is transferred from CPU to CPU
-//! all the time, so since 6.7 the kernel limits the changes to one per millisecond and queue (1528c661c24b).
+//! `update_tg_load_avg` changes it by an atomic operation. On large machines its cache line is transferred from CPU to
+//! CPU all the time, so since 6.7 the kernel limits the changes to one per millisecond and queue (1528c661c24b).
 
 use crate::group_id::GroupId;
 

@@ -31,8 +31,8 @@ impl Fair {
         }
     }
 
-    /// `hrtick_update`: the timer after an enqueue or dequeue. `None`: it stays as it is, since up to 6.3 it follows the
-    /// queue only while that is short enough for slices to change (`sched_nr_latency`).
+    /// `hrtick_update`: the timer after an enqueue or dequeue. `None`: it stays as it is, since up to 6.3 it follows
+    /// the queue only while that is short enough for slices to change (`sched_nr_latency`).
     #[must_use]
     pub fn hrtick_update(&self, cpu: CpuId) -> Option<Hrtick> {
         let arena = &self.queues.arena;

@@ -1,9 +1,9 @@
 //! Load tracking of entities, queues and groups as they are enqueued, run, sleep and move (`update_load_avg` and what
 //! calls it, `update_blocked_averages`).
 //!
-//! A queue follows its CPU's [`PeltClock`](crate::pelt::PeltClock), which is the task clock unless the CPU's capacity or
-//! frequency is scaled. A group's entity follows its own history of running; the load of a task that enters or leaves the
-//! group below it is propagated ([`crate::pelt::group`]).
+//! A queue follows its CPU's [`PeltClock`](crate::pelt::PeltClock), which is the task clock unless the CPU's capacity
+//! or frequency is scaled. A group's entity follows its own history of running; the load of a task that enters or
+//! leaves the group below it is propagated ([`crate::pelt::group`]).
 //!
 //! Simplified: clocks start at 1 ms instead of 0, because 0 in `last_update_time` means "not attached".
 
@@ -24,8 +24,9 @@ use schedlab_model::{rarely, CpuId, Nanos};
 pub(super) const BOOT: Nanos = 1 << 20;
 
 impl CfsRq {
-    /// The entity and the queue are brought up to `at`, by the clock of load tracking. Whether the queue's averages changed.
-    /// Less than a unit of time changes nothing, and often the queue was updated just before, for another task.
+    /// The entity and the queue are brought up to `at`, by the clock of load tracking. Whether the queue's averages
+    /// changed. Less than a unit of time changes nothing, and often the queue was updated just before, for another
+    /// task.
     #[inline(always)]
     pub(super) fn update_load_avg(&mut self, se: &mut Entity, id: EntityId, at: Nanos, signals: &Signals) -> bool {
         if se.avg.is_due(at) {
@@ -90,7 +91,8 @@ impl Arena {
         self.follow_below(signals, rq, id, tg, changed, now);
     }
 
-    /// The part of `update_load_avg` that concerns groups. `changed`: whether the averages of the entity's queue have changed.
+    /// The part of `update_load_avg` that concerns groups. `changed`: whether the averages of the entity's queue have
+    /// changed.
     pub fn follow_below(
         &mut self,
         signals: &Signals,
@@ -139,8 +141,8 @@ impl Arena {
         }
     }
 
-    /// `update_blocked_averages` (`sched_balance_update_blocked_averages` from 6.10 on): what sleeps on the CPU decays, from
-    /// the leaves of the group tree up.
+    /// `update_blocked_averages` (`sched_balance_update_blocked_averages` from 6.10 on): what sleeps on the CPU decays,
+    /// from the leaves of the group tree up.
     pub fn update_blocked_averages(&mut self, signals: &Signals, cpu: CpuId, now: Nanos) {
         let n = self.nr_cpus();
         for rq in (1..self.groups.len()).rev().map(|group| group * n + cpu.index()) {
@@ -234,9 +236,10 @@ impl Arena {
         }
     }
 
-    /// The part of `migrate_task_rq_fair` that concerns load: a task that was dequeued takes its averages along at once, a
-    /// sleeper leaves them to be subtracted at the next update of its old queue. `now`: when the queue's clock is known;
-    /// then a sleeper first decays by the time for which its idle queue was not updated (`migrate_se_pelt_lag`).
+    /// The part of `migrate_task_rq_fair` that concerns load: a task that was dequeued takes its averages along at
+    /// once, a sleeper leaves them to be subtracted at the next update of its old queue. `now`: when the queue's clock
+    /// is known; then a sleeper first decays by the time for which its idle queue was not updated
+    /// (`migrate_se_pelt_lag`).
     pub fn migrate_load_avg(&mut self, signals: &Signals, id: EntityId, now: Option<Nanos>) {
         let rq = self.entities[id].rq();
         if self.entities[id].avg.last_update_time == 0 {
@@ -261,8 +264,8 @@ impl Arena {
         self.entities[id].avg.last_update_time = 0;
     }
 
-    /// `sync_entity_load_avg`: a sleeper's averages decay up to the last update of its queue. So do those of a running task at
-    /// an exec, as if it slept.
+    /// `sync_entity_load_avg`: a sleeper's averages decay up to the last update of its queue. So do those of a running
+    /// task at an exec, as if it slept.
     pub fn sync_entity_load_avg(&mut self, signals: &Signals, id: EntityId) {
         let se = &mut self.entities[id];
         if (se.asleep || se.on_rq) && se.avg.last_update_time != 0 {
@@ -286,8 +289,8 @@ impl Arena {
         se.avg.post_init_entity_util_avg(se.load, &self.rqs[se.rq()].pelt.avg, capacity, signals);
     }
 
-    /// The part of `reweight_entity` that concerns load, before the weight changes: the averages of the entity and of its
-    /// queue follow the new weight.
+    /// The part of `reweight_entity` that concerns load, before the weight changes: the averages of the entity and of
+    /// its queue follow the new weight.
     pub fn reweight_load_avg(&mut self, signals: &Signals, id: EntityId, load: LoadWeight) {
         if !signals.runnable_load {
             return self.reweight_load(signals, id, load);
@@ -326,8 +329,8 @@ impl Arena {
             return;
         }
         q.dequeue_load_avg(&se.avg, old, signals);
-        // The load of a task whose weight changes again and again while no queue has it grows without bound, modulo 2^64 as in
-        // the kernel.
+        // The load of a task whose weight changes again and again while no queue has it grows without bound, modulo
+        // 2^64 as in the kernel.
         se.avg.load_avg = new.wrapping_mul(se.avg.load_sum) / se.avg.get_pelt_divider();
         q.enqueue_load_avg(&se.avg, new);
     }
@@ -372,8 +375,8 @@ impl Arena {
 
 /// The loads that tasks are compared and moved by.
 impl Arena {
-    /// `task_h_load`: an entity's part of its CPU's load. The queue's part is that of the first call in this jiffy, while its
-    /// load average is the present one. Without a tick count the queue's part is computed anew.
+    /// `task_h_load`: an entity's part of its CPU's load. The queue's part is that of the first call in this jiffy,
+    /// while its load average is the present one. Without a tick count the queue's part is computed anew.
     pub fn task_h_load(&mut self, id: EntityId, jiffies: Option<u64>) -> u64 {
         let (load, q) = (self.entities[id].avg.load_avg, self.entities[id].rq());
         self.update_cfs_rq_h_load(q, jiffies);

@@ -1,7 +1,7 @@
 //! The fair class (`kernel/sched/fair.c`): CFS from 5.2 to 6.3, EEVDF from its first posting to 7.3, with task groups.
 //!
-//! Functions have the kernel's names, and a file is named after the functions that it contains. There are four layers, each
-//! of which uses the ones below it:
+//! Functions have the kernel's names, and a file is named after the functions that it contains. There are four layers,
+//! each of which uses the ones below it:
 //!
 //! 1. [`CfsRq`] and the entities on it: what one queue decides by itself (`average`, `place_entity`, `pick_eevdf`,
 //!    `protect_slice`, `charge`, `reweight_entity`);
@@ -13,13 +13,13 @@
 //! 4. [`Fair`]: the class, in terms of CPUs and tasks (`wakeup_preempt`, `task_tick`, `hrtick`, `attributes`,
 //!    `task_group_files`).
 //!
-//! [`View`] reads the state, [`Restore`] overwrites it for a replay. Left out so far: the deadline server. What differs by
-//! version is a row of data ([`crate::Rules`]).
+//! [`View`] reads the state, [`Restore`] overwrites it for a replay. Left out so far: the deadline server. What differs
+//! by version is a row of data ([`crate::Rules`]).
 //!
-//! Every context switch goes through `update_curr`, `enqueue_task`, `dequeue_task`, `pick_next_task` and `wakeup_preempt`,
-//! about a third of a run's instructions (`valgrind --tool=callgrind` on the example `events`). What they do for a task
-//! outside groups should stay short: look an entity or a queue up once per function, and keep explanations and walks over
-//! groups in functions of their own.
+//! Every context switch goes through `update_curr`, `enqueue_task`, `dequeue_task`, `pick_next_task` and
+//! `wakeup_preempt`, about a third of a run's instructions (`valgrind --tool=callgrind` on the example `events`). What
+//! they do for a task outside groups should stay short: look an entity or a queue up once per function, and keep
+//! explanations and walks over groups in functions of their own.
 
 mod arena;
 mod attributes;

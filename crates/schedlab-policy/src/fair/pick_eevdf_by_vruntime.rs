@@ -3,8 +3,8 @@
 //!
 //! Both searches follow one path down and so depend on the tree's shape where deadlines tie. The first can turn right
 //! towards an earlier deadline that is not eligible and miss an eligible one to its left; the second keeps the best
-//! subtree it passed. The running entity is outside the tree: in the first search it wins only against a later deadline, in
-//! the second it wins every tie except one with the stored subtree.
+//! subtree it passed. The running entity is outside the tree: in the first search it wins only against a later
+//! deadline, in the second it wins every tie except one with the stored subtree.
 
 use super::entity::EntityId;
 use super::tree::{Node, Tree};

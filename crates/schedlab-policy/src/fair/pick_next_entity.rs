@@ -87,8 +87,8 @@ impl Queues {
         }
     }
 
-    /// The end of `pick_next_task_fair`: switches to the task that was picked, or none. A task picked again is neither put nor
-    /// set (FAIR_GROUP_SCHED builds), so its run continues.
+    /// The end of `pick_next_task_fair`: switches to the task that was picked, or none. A task picked again is neither
+    /// put nor set (FAIR_GROUP_SCHED builds), so its run continues.
     #[inline(always)]
     pub fn switch_to_picked(&mut self, root: usize, picked: EntityId, now: Nanos) {
         if rarely(self.arena.grouped) || self.config.rules.flat_hierarchy {
@@ -106,8 +106,8 @@ impl Queues {
         q.finish_pick(entities, config, prev, picked);
     }
 
-    /// The clock by which a switch updates the averages of tasks on the queue. It is advanced only for them, since on a CPU of
-    /// scaled capacity each step is rounded down; 0 where there is none.
+    /// The clock by which a switch updates the averages of tasks on the queue. It is advanced only for them, since on a
+    /// CPU of scaled capacity each step is rounded down; 0 where there is none.
     #[inline(always)]
     fn clock_of_switch(&mut self, root: usize, prev: EntityId, next: EntityId, now: Nanos) -> Nanos {
         if next.is_some() || prev.is_some() && self.arena.entities[prev].on_rq {
@@ -232,8 +232,8 @@ impl Entity {
 
 /// The part of a switch that concerns one queue; where there are no groups, all of it.
 impl CfsRq {
-    /// Puts one task, which must have been charged up to `now`, and sets another; either may be none. `at`: now, by the clock of
-    /// load tracking.
+    /// Puts one task, which must have been charged up to `now`, and sets another; either may be none. `at`: now, by the
+    /// clock of load tracking.
     #[inline(always)]
     fn switch(
         &mut self,
@@ -260,8 +260,8 @@ impl CfsRq {
         self.resched = Resched::No;
     }
 
-    /// `put_prev_entity`. `competes`: the entity competes on this queue, as always up to 7.2. Returns whether the queue's
-    /// averages changed.
+    /// `put_prev_entity`. `competes`: the entity competes on this queue, as always up to 7.2. Returns whether the
+    /// queue's averages changed.
     #[inline(always)]
     fn put_prev_entity(
         &mut self,
@@ -289,8 +289,8 @@ impl CfsRq {
         changed
     }
 
-    /// `set_next_entity` up to 7.2. `first`: the entity was picked, not requeued while it runs. Returns whether the queue's
-    /// averages changed.
+    /// `set_next_entity` up to 7.2. `first`: the entity was picked, not requeued while it runs. Returns whether the
+    /// queue's averages changed.
     #[inline(always)]
     fn set_next_competitor(
         &mut self,
@@ -335,8 +335,8 @@ impl CfsRq {
 }
 
 impl Arena {
-    /// A pick from an empty queue without groups: clears the running task, which has left the queue already. Returns false if
-    /// the queue is not empty or there are groups.
+    /// A pick from an empty queue without groups: clears the running task, which has left the queue already. Returns
+    /// false if the queue is not empty or there are groups.
     #[inline(always)]
     pub(super) fn leave_empty(&mut self, root: usize) -> bool {
         let q = &mut self.rqs[root];

@@ -2,8 +2,8 @@
 //!
 //! # CFS (6.1.192)
 //!
-//! An entity is placed at min_vruntime; after a fork one virtual slice later (START_DEBIT); after a sleep up to sched_latency
-//! earlier, or half of that with GENTLE_FAIR_SLEEPERS. Its vruntime never decreases.
+//! An entity is placed at min_vruntime; after a fork one virtual slice later (START_DEBIT); after a sleep up to
+//! sched_latency earlier, or half of that with GENTLE_FAIR_SLEEPERS. Its vruntime never decreases.
 //!
 //! # EEVDF
 //!
@@ -15,10 +15,10 @@
 //! l = V' - (V - x) = x - x * w / (W + w) = x * W / (W + w)
 //! ```
 //!
-//! It is therefore placed with `x = l * (W + w) / W` ([`inflate_lag`]). On an empty queue V is the entity's own vruntime, and
-//! no lag is kept. The deadline is `v + slice / w`, half a slice for a fork, or the relative deadline that the entity left with.
-//! The 2023 series adds one slice to a negative lag if the slice is shorter than average (PLACE_FUDGE), and may place a sleeper
-//! half a slice earlier (PLACE_BONUS).
+//! It is therefore placed with `x = l * (W + w) / W` ([`inflate_lag`]). On an empty queue V is the entity's own
+//! vruntime, and no lag is kept. The deadline is `v + slice / w`, half a slice for a fork, or the relative deadline
+//! that the entity left with. The 2023 series adds one slice to a negative lag if the slice is shorter than average
+//! (PLACE_FUDGE), and may place a sleeper half a slice earlier (PLACE_BONUS).
 
 use super::cfs_rq::CfsRq;
 use super::entities::Entities;

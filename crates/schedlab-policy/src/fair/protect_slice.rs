@@ -3,9 +3,9 @@
 //!
 //! 6.6 to 6.12: a marker, `vlag == deadline`, set at the pick: until parity or a new deadline. 6.18 and later: `vprot`,
 //! `v + min(slices of the waiting entities, own slice) / w` at the pick, at most the deadline; with RUN_TO_PARITY off,
-//! the unscaled base slice takes the place of the other entities' slices. In 6.18 `vprot` shares its storage with the lag:
-//! saving a lag while the entity runs, as a new weight does, ends the protection. 7.3 with PREEMPT_SHORT: if a shorter slice
-//! waits, until the entity is no longer eligible.
+//! the unscaled base slice takes the place of the other entities' slices. In 6.18 `vprot` shares its storage with the
+//! lag: saving a lag while the entity runs, as a new weight does, ends the protection. 7.3 with PREEMPT_SHORT: if a
+//! shorter slice waits, until the entity is no longer eligible.
 
 use super::cfs_rq::CfsRq;
 use super::entities::Entities;

@@ -1,10 +1,11 @@
-//! Every queue of the class with everything that an operation on one of them may change: entities, groups, load tracking,
-//! pools of runtime, the record of decisions.
+//! Every queue of the class with everything that an operation on one of them may change: entities, groups, load
+//! tracking, pools of runtime, the record of decisions.
 //!
 //! The other files of this folder add the operations on entities, level by level: [`update_curr`](super::update_curr),
 //! [`enqueue_entity`](super::enqueue_entity), [`dequeue_entity`](super::dequeue_entity),
 //! [`pick_next_entity`](super::pick_next_entity), [`update_cfs_group`](super::update_cfs_group),
-//! [`throttle_cfs_rq`](super::bandwidth). The class on top of them ([`Fair`](super::Fair)) deals with tasks, wakeups and ticks.
+//! [`throttle_cfs_rq`](super::bandwidth). The class on top of them ([`Fair`](super::Fair)) deals with tasks, wakeups
+//! and ticks.
 
 use std::sync::Arc;
 

@@ -47,7 +47,8 @@ pub struct CpuAverages {
 }
 
 impl CpuAverages {
-    /// `last_update_time`, where a trace shows it only by the position in the segment: a queue of a CPU begins at 0, so that
+    /// `last_update_time`, where a trace shows it only by the position in the segment: a queue of a CPU begins at 0, so
+    /// that
     ///
     /// ```text
     /// period_contrib = last_update_time / 1024 mod 1024

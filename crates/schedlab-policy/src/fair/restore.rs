@@ -1,5 +1,5 @@
-//! Sets a task or a queue to a recorded state, for a replay that starts while the kernel is already running. Nothing here
-//! is a rule of the scheduler.
+//! Sets a task or a queue to a recorded state, for a replay that starts while the kernel is already running. Nothing
+//! here is a rule of the scheduler.
 
 use super::arena::Arena;
 use super::entity::EntityId;
@@ -23,7 +23,8 @@ impl Restore<'_> {
         self.entity(EntityId::of(task), state);
     }
 
-    /// The same of the entity that stands for a group on a CPU, with its weight there. The root has none: nothing happens.
+    /// The same of the entity that stands for a group on a CPU, with its weight there. The root has none: nothing
+    /// happens.
     pub fn group(&mut self, group: GroupId, cpu: CpuId, state: GroupState) {
         let Some(id) = self.arena.entity_on(group, cpu.index()).some() else { return };
         let load = LoadWeight::of_sum(state.weight).dividing(self.config.rules.delta_divides);

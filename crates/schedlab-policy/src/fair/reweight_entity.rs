@@ -1,10 +1,10 @@
 //! The effect of a new weight on an entity of one queue (`reweight_entity`).
 //!
 //! A queued entity whose weight changes from w to w' keeps v under CFS and in the 2023 series (EEVDF then loses or
-//! invents lag). 6.6 stretches the request: `d = v + (d - v) w/w'`. From 6.7 on the lag in service, `w * vl`, is kept, so
-//! virtual spans scale by `w/w'`: 6.12 moves the entity about V, `v = V - vl w/w'` and `d = V + (d - V) w/w'`; 6.7 and
-//! 6.8 move a queued entity about the V of the others, and its lag has no limit; 6.14 and 6.18 place it anew with the
-//! rescaled lag, as if it joined; 6.18 stable rescales the rest of its protection too; 7.x is 6.12 with vprot.
+//! invents lag). 6.6 stretches the request: `d = v + (d - v) w/w'`. From 6.7 on the lag in service, `w * vl`, is kept,
+//! so virtual spans scale by `w/w'`: 6.12 moves the entity about V, `v = V - vl w/w'` and `d = V + (d - V) w/w'`; 6.7
+//! and 6.8 move a queued entity about the V of the others, and its lag has no limit; 6.14 and 6.18 place it anew with
+//! the rescaled lag, as if it joined; 6.18 stable rescales the rest of its protection too; 7.x is 6.12 with vprot.
 
 use super::cfs_rq::CfsRq;
 use super::entities::Entities;
@@ -66,8 +66,8 @@ impl CfsRq {
         }
     }
 
-    /// `reweight_eevdf` (6.7 to 6.12), and 7.x, which also rescales the protection that is left. It changes the weight by which
-    /// the entity competes.
+    /// `reweight_eevdf` (6.7 to 6.12), and 7.x, which also rescales the protection that is left. It changes the weight
+    /// by which the entity competes.
     pub(super) fn reweight_eevdf(
         &mut self,
         entities: &mut Entities,
@@ -107,7 +107,8 @@ impl CfsRq {
         }
     }
 
-    /// 6.14 and 6.18: out and in again. The running entity still counts in V and W while it is placed, with its new weight.
+    /// 6.14 and 6.18: out and in again. The running entity still counts in V and W while it is placed, with its new
+    /// weight.
     fn reweight_replaced(
         &mut self,
         entities: &mut Entities,
@@ -141,8 +142,8 @@ impl CfsRq {
 }
 
 impl Entity {
-    /// Sets the weight of an entity that is not on the queue, or has been removed from it: EEVDF rescales the saved lag so that
-    /// `w * vl` stays the same, and from 6.14 on a relative deadline likewise.
+    /// Sets the weight of an entity that is not on the queue, or has been removed from it: EEVDF rescales the saved lag
+    /// so that `w * vl` stays the same, and from 6.14 on a relative deadline likewise.
     pub(super) fn rescale(&mut self, config: &KernelConfig, load: LoadWeight) {
         let old = std::mem::replace(&mut self.h_load, load);
         if config.is_eevdf() {

@@ -1,5 +1,5 @@
-//! Cache-aware balancing, called by the class: which tasks share memory, and the work of a task before it returns to user
-//! mode ([`crate::sched_cache`]). Every call does nothing where it is not active.
+//! Cache-aware balancing, called by the class: which tasks share memory, and the work of a task before it returns to
+//! user mode ([`crate::sched_cache`]). Every call does nothing where it is not active.
 
 use schedlab_model::{CpuId, Nanos, TaskId, Topology};
 
@@ -73,9 +73,9 @@ impl Fair {
         }
     }
 
-    /// Adopts what a trace shows of the task's process, and then counts the charge of `ran`, which the charge itself no longer does
-    /// from then on. Whether process and task preferred the caches that they should; `None` if that could not be known, or did not
-    /// change since the task was last shown.
+    /// Adopts what a trace shows of the task's process, and then counts the charge of `ran`, which the charge itself no
+    /// longer does from then on. Whether process and task preferred the caches that they should; `None` if that could
+    /// not be known, or did not change since the task was last shown.
     pub(crate) fn follow_process(
         &mut self,
         cpu: CpuId,
@@ -125,7 +125,8 @@ impl Fair {
         counts
     }
 
-    /// Whether the task has to call [`Sched::task_cache_work`](crate::Sched::task_cache_work) before it runs in user mode again.
+    /// Whether the task has to call [`Sched::task_cache_work`](crate::Sched::task_cache_work) before it runs in user
+    /// mode again.
     #[inline]
     #[must_use]
     pub fn has_cache_work(&self, task: TaskId) -> bool {

@@ -43,8 +43,8 @@ impl View<'_> {
         }
     }
 
-    /// The same from scratch: the weights and tasks of the entities that count on the queue, and the places in virtual time of those
-    /// that compete on it; counts of tasks below come from the queues of the level below.
+    /// The same from scratch: the weights and tasks of the entities that count on the queue, and the places in virtual
+    /// time of those that compete on it; counts of tasks below come from the queues of the level below.
     #[must_use]
     pub fn recomputed_sums(&self, group: GroupId, cpu: CpuId) -> Sums {
         let (arena, rq) = (self.arena, self.arena.group_queue(group, cpu));

@@ -42,8 +42,8 @@ impl Fair {
         queues.arena.set_skip_buddy(curr);
     }
 
-    /// `yield_to_task_fair`: the current task of the CPU yields in favour of `target`, which the next pick of its own CPU
-    /// prefers. False, if it is not queued.
+    /// `yield_to_task_fair`: the current task of the CPU yields in favour of `target`, which the next pick of its own
+    /// CPU prefers. False, if it is not queued.
     pub fn yield_to_task(&mut self, cpu: CpuId, target: TaskId, now: Nanos) -> bool {
         if !self.entity(target).on_rq {
             return false;

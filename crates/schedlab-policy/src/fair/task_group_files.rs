@@ -77,8 +77,8 @@ impl Queues {
         }
     }
 
-    /// `task_change_group_fair` of a task that is not queued. A CFS sleeper is placed on the old queue as if it woke, and
-    /// keeps that distance to the new one's minimum.
+    /// `task_change_group_fair` of a task that is not queued. A CFS sleeper is placed on the old queue as if it woke,
+    /// and keeps that distance to the new one's minimum.
     fn task_change_group_fair(&mut self, id: EntityId, group: GroupId, now: Nanos) {
         let signals = &self.config.rules.pelt;
         // A task never queued has no load yet.

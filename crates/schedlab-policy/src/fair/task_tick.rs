@@ -1,7 +1,8 @@
 //! The tick (`task_tick_fair`, `entity_tick`, `check_preempt_tick`).
 //!
 //! CFS: the running entity is preempted when its ideal slice is used up, or when the leftmost is a whole slice behind.
-//! EEVDF: the tick only charges the running entity, which detects the end of its slice; in the 2023 series it also picks.
+//! EEVDF: the tick only charges the running entity, which detects the end of its slice; in the 2023 series it also
+//! picks.
 
 use super::entity::EntityId;
 use super::explain::{Compared, Reason};

@@ -27,8 +27,8 @@ impl Queues {
         }
     }
 
-    /// `reweight_entity`: charges first where the version does, then changes the weight on the queue or off it. From 7.3 on nothing
-    /// competes by it.
+    /// `reweight_entity`: charges first where the version does, then changes the weight on the queue or off it. From
+    /// 7.3 on nothing competes by it.
     fn reweight_entity(&mut self, rq: usize, id: EntityId, weight: u64, now: Nanos) {
         let load = LoadWeight::of_sum(weight).dividing(self.config.rules.delta_divides);
         self.arena.reweight_load_avg(&self.config.rules.pelt, id, load);

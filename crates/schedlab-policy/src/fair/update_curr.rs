@@ -1,7 +1,7 @@
 //! Charges the running entity for the time that it ran (`update_curr`), and carries out the immediate consequences.
 //!
-//! EEVDF, except in the 2023 series, requests a reschedule if others wait: when the slice is used up, or when the protection
-//! of the running entity is over. The group's runtime is charged too.
+//! EEVDF, except in the 2023 series, requests a reschedule if others wait: when the slice is used up, or when the
+//! protection of the running entity is over. The group's runtime is charged too.
 
 use super::charge::Ended;
 use super::entity::EntityId;
@@ -119,8 +119,8 @@ impl Queues {
         }
     }
 
-    /// What a used-up slice or the end of protection means while others wait. A broken marker ends the turn only once the
-    /// entity is not eligible either (`did_preempt_short`).
+    /// What a used-up slice or the end of protection means while others wait. A broken marker ends the turn only once
+    /// the entity is not eligible either (`did_preempt_short`).
     fn end_turn(&mut self, rq: usize, curr: EntityId, ended: Ended, now: Nanos) {
         let q = &self.arena.rqs[rq];
         if q.nr_competing(&self.config) == 1 {

@@ -42,7 +42,8 @@ impl<'a> View<'a> {
         curr.some().map(|curr| member(self.arena, curr))
     }
 
-    /// The member that runs, among those that compete on a group's queue: from 7.3 on they are tasks, all on the root's.
+    /// The member that runs, among those that compete on a group's queue: from 7.3 on they are tasks, all on the
+    /// root's.
     #[must_use]
     pub fn running(&self, group: GroupId, cpu: CpuId) -> Option<Member> {
         let running = self.arena.rqs[self.arena.group_queue(group, cpu)].running(&self.arena.entities);

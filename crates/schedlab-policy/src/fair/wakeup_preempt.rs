@@ -2,8 +2,8 @@
 //! `wakeup_preempt_fair`).
 //!
 //! CFS: a woken entity preempts when it is more than wakeup_granularity (in its virtual time) behind the running
-//! entity. EEVDF: it preempts when it would be picked now; a shorter slice overrides the protection of the running entity
-//! (PREEMPT_SHORT, 6.12 and later).
+//! entity. EEVDF: it preempts when it would be picked now; a shorter slice overrides the protection of the running
+//! entity (PREEMPT_SHORT, 6.12 and later).
 
 use super::cfs_rq::CfsRq;
 use super::entities::Entities;

@@ -1,8 +1,9 @@
-//! What load balancing does with preferred nodes (`migrate_degrades_locality`, `fbq_classify_group`, `fbq_classify_rq`).
+//! What load balancing does with preferred nodes (`migrate_degrades_locality`, `fbq_classify_group`,
+//! `fbq_classify_rq`).
 //!
-//! A task is not moved away from its preferred node as long as its queue has others that are not at theirs, and is moved to
-//! it even if it is cache hot. Between nodes tasks are taken from CPUs with tasks that prefer no node, else from CPUs with
-//! tasks that prefer another one.
+//! A task is not moved away from its preferred node as long as its queue has others that are not at theirs, and is
+//! moved to it even if it is cache hot. Between nodes tasks are taken from CPUs with tasks that prefer no node, else
+//! from CPUs with tasks that prefer another one.
 
 use schedlab_model::{CpuId, TaskId};
 
@@ -12,8 +13,8 @@ use crate::balance::CpuIdle;
 use crate::fair::class::FairClass;
 
 impl FairClass<'_> {
-    /// `migrate_degrades_locality` of a move in a domain of nodes. `Some(true)`: locality would be worse; `Some(false)`: the task comes
-    /// to its preferred node.
+    /// `migrate_degrades_locality` of a move in a domain of nodes. `Some(true)`: locality would be worse;
+    /// `Some(false)`: the task comes to its preferred node.
     pub(crate) fn migrate_degrades_locality(
         &self,
         task: TaskId,
@@ -49,7 +50,8 @@ impl FairClass<'_> {
         Some(dst_weight < src_weight)
     }
 
-    /// `rq->nr_numa_running` and `rq->nr_preferred_running`: tasks that prefer a node, and those of them that are there.
+    /// `rq->nr_numa_running` and `rq->nr_preferred_running`: tasks that prefer a node, and those of them that are
+    /// there.
     fn numa_counts(&self, cpu: CpuId) -> (u32, u32) {
         let Some(numa) = &self.core.numa else { return (0, 0) };
         let here = numa.node(cpu) as u32;

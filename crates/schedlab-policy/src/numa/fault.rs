@@ -2,9 +2,9 @@
 //! (`do_numa_page`, `should_numa_migrate_memory`, `task_numa_fault`, `task_numa_group`, `task_numa_placement`,
 //! `update_task_scan_period`).
 //!
-//! A page moves on the first fault and, early in the life of a task, on each of its own; later only if the fault before came from
-//! the same node, and then on a private fault, or if the group runs there more than where the page is. The scan period
-//! becomes longer if most faults are private, or shared and local, and else shorter.
+//! A page moves on the first fault and, early in the life of a task, on each of its own; later only if the fault before
+//! came from the same node, and then on a private fault, or if the group runs there more than where the page is. The
+//! scan period becomes longer if most faults are private, or shared and local, and else shorter.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
@@ -94,7 +94,8 @@ impl FairClass<'_> {
         access
     }
 
-    /// The first use of a page, or `do_numa_page`, if it is either. The page is the one of number `index` in the mapping `area`.
+    /// The first use of a page, or `do_numa_page`, if it is either. The page is the one of number `index` in the
+    /// mapping `area`.
     fn use_page(&mut self, numa: &mut Numa, by: Current, area: usize, index: usize, access: &mut Access) {
         let dst = numa.node(by.cpu);
         let Some(vma) = numa.mms.get_mut(&by.mm).map(|mm| &mut mm.vmas[area]) else { return };
@@ -169,7 +170,8 @@ impl FairClass<'_> {
         }
     }
 
-    /// `task_numa_placement`: after each pass over the address space the averages are computed and the preferred node is set.
+    /// `task_numa_placement`: after each pass over the address space the averages are computed and the preferred node
+    /// is set.
     fn task_numa_placement(&mut self, numa: &mut Numa, by: Current) {
         let Some(seq) = numa.mms.get(&by.mm).map(|mm| mm.scan_seq) else { return };
         if numa.task_mut(by.task).scan_seq == seq {
@@ -239,8 +241,8 @@ impl FairClass<'_> {
 }
 
 impl Numa {
-    /// `should_numa_migrate_memory`, with the page on node `src` and the fault on a CPU of node `dst`. `settled`: the task
-    /// prefers a node.
+    /// `should_numa_migrate_memory`, with the page on node `src` and the fault on a CPU of node `dst`. `settled`: the
+    /// task prefers a node.
     fn should_numa_migrate_memory(
         &self,
         by: Current,
@@ -265,8 +267,8 @@ impl Numa {
             > group.group_faults_cpu(src) * group.group_faults(dst) * 4
     }
 
-    /// `task_numa_group`: the task joins the group of `curr`, the last user of the page, if it runs now and its group is
-    /// no smaller.
+    /// `task_numa_group`: the task joins the group of `curr`, the last user of the page, if it runs now and its group
+    /// is no smaller.
     fn task_numa_group(&mut self, by: Current, curr: Option<TaskId>) {
         let Some(state) = self.tasks.get_mut(by.task.index()) else { return };
         let Some(faults) = &state.faults else { return };

@@ -1,8 +1,8 @@
-//! The pages of an address space: on which node each of them is, which ones the scan has made inaccessible, and which task used
-//! them last.
+//! The pages of an address space: on which node each of them is, which ones the scan has made inaccessible, and which
+//! task used them last.
 //!
-//! A task uses the pages of its own mapping and those of the mapping that its process shares one after the other, over and
-//! over, all of them once in `pass` of its time in user mode. Tasks begin at different places.
+//! A task uses the pages of its own mapping and those of the mapping that its process shares one after the other, over
+//! and over, all of them once in `pass` of its time in user mode. Tasks begin at different places.
 
 use schedlab_model::{CpuId, Nanos};
 

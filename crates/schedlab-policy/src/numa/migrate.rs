@@ -1,10 +1,11 @@
 //! A task moves to the node that it prefers (`task_numa_migrate`, `task_numa_find_cpu`, `task_numa_compare`,
 //! `task_numa_assign`, `update_numa_stats`).
 //!
-//! If the node has spare CPUs and the move leaves the nodes no more uneven than the load balancer allows, the task goes to an
-//! idle CPU. Otherwise it may change places with the running task of a CPU there: the gain of both, in thousandths of their faults,
-//! has to be larger than that of the best candidate so far, and the load of the nodes may not become less even.
-//! Simplified: a CPU that runs a thread of the kernel counts as idle, as in 7.2; before, the thread could change places, too.
+//! If the node has spare CPUs and the move leaves the nodes no more uneven than the load balancer allows, the task goes
+//! to an idle CPU. Otherwise it may change places with the running task of a CPU there: the gain of both, in
+//! thousandths of their faults, has to be larger than that of the best candidate so far, and the load of the nodes may
+//! not become less even. Simplified: a CPU that runs a thread of the kernel counts as idle, as in 7.2; before, the
+//! thread could change places, too.
 
 use std::cmp::Reverse;
 

@@ -1,19 +1,22 @@
 //! NUMA balancing (CONFIG_NUMA_BALANCING): tasks are brought to the node of their memory, and pages to the node of the
 //! tasks that use them.
 //!
-//! kernel/sched/fair.c of 6.1.192, 6.12.107 and 7.2.13, and `do_numa_page` of mm/memory.c. It acts on the memory that the caller
-//! states ([`NumaMemory`]), on machines with several nodes. With `kernel.numa_balancing` = 0 pages and tasks stay where they are.
+//! kernel/sched/fair.c of 6.1.192, 6.12.107 and 7.2.13, and `do_numa_page` of mm/memory.c. It acts on the memory that
+//! the caller states ([`NumaMemory`]), on machines with several nodes. With `kernel.numa_balancing` = 0 pages and tasks
+//! stay where they are.
 //!
 //! - [`memory`]: the pages of each address space. A page is on the node of the CPU that uses it first.
-//! - [`scan`]: at ticks a task makes the next part of its address space inaccessible (`task_tick_numa`, `task_numa_work`).
-//! - [`fault`]: the next use of such a page is a hinting fault, which may migrate the page (`should_numa_migrate_memory`).
-//! - [`stats`]: faults are counted by node, and the node with most of them is preferred (`task_numa_placement`). Tasks that
-//!   use the same pages form a group.
+//! - [`scan`]: at ticks a task makes the next part of its address space inaccessible (`task_tick_numa`,
+//!   `task_numa_work`).
+//! - [`fault`]: the next use of such a page is a hinting fault, which may migrate the page
+//!   (`should_numa_migrate_memory`).
+//! - [`stats`]: faults are counted by node, and the node with most of them is preferred (`task_numa_placement`). Tasks
+//!   that use the same pages form a group.
 //! - [`migrate`]: a task moves to its preferred node, or changes places with a task there (`task_numa_migrate`).
 //! - [`balance`]: what load balancing does with preferred nodes.
 //!
-//! Simplified: all nodes are equally far from each other (NUMA_DIRECT). Not modelled: memory tiering, cpusets of nodes, memory
-//! that several processes share, migrations that fail, nodes that run out of memory.
+//! Simplified: all nodes are equally far from each other (NUMA_DIRECT). Not modelled: memory tiering, cpusets of nodes,
+//! memory that several processes share, migrations that fail, nodes that run out of memory.
 
 mod access;
 mod balance;
@@ -180,7 +183,8 @@ impl Numa {
         mm.map_or(vec![0; self.nodes], |mm| mm.pages_by_node(self.nodes))
     }
 
-    /// `update_scan_period`: a task whose faults were counted moves to another node, away from its memory or early in its life.
+    /// `update_scan_period`: a task whose faults were counted moves to another node, away from its memory or early in
+    /// its life.
     pub fn update_scan_period(&mut self, task: TaskId, preferred: Option<u32>, from: CpuId, to: CpuId) {
         let (src, dst) = (self.node(from), self.node(to));
         let Some(state) = self.task(task).filter(|state| src != dst && state.faults.is_some()) else { return };

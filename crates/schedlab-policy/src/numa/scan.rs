@@ -1,9 +1,10 @@
-//! The scan of an address space: when a task does a part of it, and which pages it makes inaccessible (`task_tick_numa`,
-//! `task_numa_work`, `task_scan_min`, `task_scan_start`, `task_scan_max`).
+//! The scan of an address space: when a task does a part of it, and which pages it makes inaccessible
+//! (`task_tick_numa`, `task_numa_work`, `task_scan_min`, `task_scan_start`, `task_scan_max`).
 //!
-//! A process is scanned for `scan_size` at a time by that of its threads which first finds, at a tick, that it has run for its
-//! scan period and that the period of the process is over. From 6.4 on a thread leaves out mappings in which it had no fault
-//! recently. If the process has a single thread, pages on the node of its CPU stay accessible (`change_pte_range`, mm/mprotect.c).
+//! A process is scanned for `scan_size` at a time by that of its threads which first finds, at a tick, that it has run
+//! for its scan period and that the period of the process is over. From 6.4 on a thread leaves out mappings in which it
+//! had no fault recently. If the process has a single thread, pages on the node of its CPU stay accessible
+//! (`change_pte_range`, mm/mprotect.c).
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
@@ -59,8 +60,8 @@ impl Numa {
         self.task(task).is_some_and(|state| state.work)
     }
 
-    /// `task_numa_work` of the running task; returns how many entries of page tables it examined, which the caller charges with
-    /// `per_entry` each.
+    /// `task_numa_work` of the running task; returns how many entries of page tables it examined, which the caller
+    /// charges with `per_entry` each.
     pub fn task_numa_work(&mut self, task: TaskId, cpu: CpuId, birth: u64, per_entry: Nanos, jiffies: Jiffies) -> u64 {
         let node = self.node(cpu);
         let (delay, rule) = (self.msecs_to_jiffies(self.tuning.scan_delay), self.rules.numa_scan);

@@ -1,6 +1,8 @@
-//! Hinting faults by node: of tasks, and of the groups of tasks that use the same pages (`numa_faults`, `struct numa_group`).
+//! Hinting faults by node: of tasks, and of the groups of tasks that use the same pages (`numa_faults`, `struct
+//! numa_group`).
 //!
-//! Each time an address space has been scanned once, the averages become half of what they were plus the faults since then.
+//! Each time an address space has been scanned once, the averages become half of what they were plus the faults since
+//! then.
 
 use schedlab_model::TaskId;
 

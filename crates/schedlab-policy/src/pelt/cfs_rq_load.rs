@@ -50,8 +50,8 @@ pub struct QueueLoad {
 }
 
 impl QueueLoad {
-    /// `update_cfs_rq_load_avg`: `weight` and `runnable` are the queue's, `running` whether it has a current entity. Whether
-    /// the averages changed.
+    /// `update_cfs_rq_load_avg`: `weight` and `runnable` are the queue's, `running` whether it has a current entity.
+    /// Whether the averages changed.
     #[inline(always)]
     pub fn update_cfs_rq_load_avg(
         &mut self,
@@ -114,8 +114,8 @@ impl QueueLoad {
     }
 
     /// `attach_entity_load_avg`: the entity, of this weight, joins with the averages it brings; its sums are made from
-    /// them for this queue's position in the segment. An entity whose weight differs from attach to attach may get a load
-    /// that exceeds 64 bits; it wraps, as in the kernel.
+    /// them for this queue's position in the segment. An entity whose weight differs from attach to attach may get a
+    /// load that exceeds 64 bits; it wraps, as in the kernel.
     pub fn attach_entity_load_avg(&mut self, se: &mut SchedAvg, weight: u64, signals: &Signals) {
         let divider = self.avg.get_pelt_divider();
         se.last_update_time = self.avg.last_update_time;
@@ -150,7 +150,8 @@ impl QueueLoad {
         self.add_tg_cfs_propagate(-(se.load_sum as i64));
     }
 
-    /// `remove_entity_load_avg` of an entity that sleeps: it decays up to the last update of the queue, and is added to what the queue has to remove.
+    /// `remove_entity_load_avg` of an entity that sleeps: it decays up to the last update of the queue, and is added to
+    /// what the queue has to remove.
     pub fn remove_entity_load_avg(&mut self, se: &mut SchedAvg, weight: u64, signals: &Signals) {
         se.__update_load_avg_blocked_se(self.avg.last_update_time, weight, signals);
         let removed = &mut self.removed;
@@ -234,9 +235,9 @@ mod tests {
         se
     }
 
-    /// Attached with the weight of SCHED_IDLE and reweighted to nice 0, a load average grows by a factor of 341. A task that
-    /// does so again and again exceeds 64 bits, where the kernel's product wraps; found by random programs on rows 5.13
-    /// and 5.15.
+    /// Attached with the weight of SCHED_IDLE and reweighted to nice 0, a load average grows by a factor of 341. A task
+    /// that does so again and again exceeds 64 bits, where the kernel's product wraps; found by random programs on rows
+    /// 5.13 and 5.15.
     #[test]
     fn a_load_average_that_grows_without_bound_wraps() {
         for row in ["5.13", "5.15"] {

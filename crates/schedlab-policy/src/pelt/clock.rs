@@ -1,8 +1,8 @@
 //! The clock that averages follow (`clock_pelt`): time scaled to the work done in it (`update_rq_clock_pelt`).
 //!
-//! While a CPU runs something its clock advances by `delta * capacity * frequency`, both parts of 1024; the time it falls
-//! behind is idle time stolen by slowness, and is given back when the CPU goes idle. A CPU that was always busy had no
-//! idle time to steal: what it lost stays lost (`lost_idle_time`).
+//! While a CPU runs something its clock advances by `delta * capacity * frequency`, both parts of 1024; the time it
+//! falls behind is idle time stolen by slowness, and is given back when the CPU goes idle. A CPU that was always busy
+//! had no idle time to steal: what it lost stays lost (`lost_idle_time`).
 
 use super::series::{CAPACITY_SHIFT, LOAD_AVG_MAX, PELT_MIN_DIVIDER};
 use schedlab_model::Nanos;

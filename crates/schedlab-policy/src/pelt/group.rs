@@ -1,8 +1,8 @@
 //! Load across the levels of the group tree: what a group's entity takes over from its queue (`update_tg_cfs_util`,
 //! `update_tg_cfs_runnable`, `update_tg_cfs_load`), and the group's share per CPU (`calc_group_shares`).
 //!
-//! A group entity's own history shows when the group ran here; it does not contain what moved in or out of the group below,
-//! which is propagated: utilisation and runnable are copied, load is estimated from the sum that came or went.
+//! A group entity's own history shows when the group ran here; it does not contain what moved in or out of the group
+//! below, which is propagated: utilisation and runnable are copied, load is estimated from the sum that came or went.
 
 use super::cfs_rq_load::QueueLoad;
 use super::sched_avg::SchedAvg;
@@ -25,8 +25,8 @@ pub struct GroupLoad {
 }
 
 impl GroupLoad {
-    /// `update_tg_load_avg`: a queue reports its load once it differs by more than 1/64 from its last report, from 7.3 on also once
-    /// its runnable signal does. Whether it has.
+    /// `update_tg_load_avg`: a queue reports its load once it differs by more than 1/64 from its last report, from 7.3
+    /// on also once its runnable signal does. Whether it has.
     #[inline]
     pub fn update_tg_load_avg(&mut self, queue: &mut QueueLoad, now: Nanos, signals: &Signals) -> bool {
         if signals.tg_update_interval > 0
@@ -48,8 +48,8 @@ impl GroupLoad {
         differs
     }
 
-    /// What a group of these shares divides among the CPUs: its shares, from 7.3 on for each task that is runnable on average, but
-    /// for `cpus` tasks at most (`calc_concur_shares`).
+    /// What a group of these shares divides among the CPUs: its shares, from 7.3 on for each task that is runnable on
+    /// average, but for `cpus` tasks at most (`calc_concur_shares`).
     #[must_use]
     pub fn shares_to_divide(&self, shares: u64, cpus: u64, signals: &Signals) -> u64 {
         let tasks = (self.runnable_avg >> CAPACITY_SHIFT).max(1) as u64;
@@ -58,8 +58,8 @@ impl GroupLoad {
     }
 }
 
-/// `calc_group_shares`: the weight of the group's entity on one CPU, the CPU's part of the group's load; `weight` is the
-/// sum of weights on that queue, full resolution as is `shares`.
+/// `calc_group_shares`: the weight of the group's entity on one CPU, the CPU's part of the group's load; `weight` is
+/// the sum of weights on that queue, full resolution as is `shares`.
 #[must_use]
 pub fn calc_group_shares(shares: u64, weight: u64, queue: &QueueLoad, group: &GroupLoad) -> u64 {
     let load = scale_load_down(weight).max(queue.avg.load_avg) as i64;
@@ -71,7 +71,8 @@ pub fn calc_group_shares(shares: u64, weight: u64, queue: &QueueLoad, group: &Gr
     part.clamp(MIN_SHARES.min(shares) as i64, shares as i64) as u64
 }
 
-/// `calc_group_runnable` (5.2): the part of these shares that counts as runnable, by the ratio of runnable load to load.
+/// `calc_group_runnable` (5.2): the part of these shares that counts as runnable, by the ratio of runnable load to
+/// load.
 #[must_use]
 pub fn calc_group_runnable(shares: u64, weight: u64, queue: &QueueLoad) -> u64 {
     let load = scale_load_down(weight).max(queue.avg.load_avg);
@@ -191,8 +192,8 @@ fn update_tg_cfs_load(
     }
 }
 
-/// The part of `update_tg_cfs_runnable` that concerns the runnable load (5.2). The queue's sum loses the entity's old sum by its
-/// weight, though it was added by its runnable weight.
+/// The part of `update_tg_cfs_runnable` that concerns the runnable load (5.2). The queue's sum loses the entity's old
+/// sum by its weight, though it was added by its runnable weight.
 fn propagate_runnable_load(avg: &mut SchedAvg, se: &mut SchedAvg, entity: GroupEntity, sum: u64, divider: u64) {
     let weighted = entity.runnable.wrapping_mul(sum);
     let runnable_avg = weighted / divider;
@@ -281,7 +282,8 @@ mod tests {
 
     #[test]
     fn the_runnable_load_of_old_kernels_counts_what_does_not_sleep() {
-        // (queued weight, load_avg, runnable weight, runnable_load_avg) -> runnable weight of the entity with weight NICE_0
+        // (queued weight, load_avg, runnable weight, runnable_load_avg) -> runnable weight of the entity with weight
+        // NICE_0
         let table = [
             (NICE_0, 1024, NICE_0, 1024, NICE_0),
             (NICE_0, 2048, NICE_0, 1000, NICE_0 / 2),

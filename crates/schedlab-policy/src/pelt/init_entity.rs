@@ -13,8 +13,8 @@ impl SchedAvg {
         *self = SchedAvg { load_avg, runnable_avg, ..SchedAvg::default() };
     }
 
-    /// `post_init_entity_util_avg` at the first wakeup: a share of the queue's utilisation by weight, but at most half of
-    /// what the CPU of this capacity has left.
+    /// `post_init_entity_util_avg` at the first wakeup: a share of the queue's utilisation by weight, but at most half
+    /// of what the CPU of this capacity has left.
     pub fn post_init_entity_util_avg(&mut self, load: LoadWeight, cfs_rq: &SchedAvg, capacity: u64, signals: &Signals) {
         let left = capacity as i64 - i64::from(cfs_rq.util_avg);
         let cap = left / 2;

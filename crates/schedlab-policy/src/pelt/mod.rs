@@ -11,9 +11,9 @@
 //! sum = u_0 + u_1 * y + u_2 * y^2 + ...        with y^32 = 1/2
 //! ```
 //!
-//! so what happened 32 segments (about 32 ms) ago counts half. The sum needs no history: when a segment ends, everything
-//! older moves one place to the right, that is, the sum is multiplied by `y`. After `n` segments it is multiplied by
-//! `y^n`, from a table of `y^0 .. y^31` and shifts for whole halvings (`decay_load`).
+//! so what happened 32 segments (about 32 ms) ago counts half. The sum needs no history: when a segment ends,
+//! everything older moves one place to the right, that is, the sum is multiplied by `y`. After `n` segments it is
+//! multiplied by `y^n`, from a table of `y^0 .. y^31` and shifts for whole halvings (`decay_load`).
 //!
 //! A signal that is always on approaches `1024 * (1 + y + y^2 + ...)`, which in the kernel's rounding is
 //! [`LOAD_AVG_MAX`] = 47742. Dividing by the largest value that the sum could have had at this moment,
@@ -22,9 +22,9 @@
 //!
 //! # The signals
 //!
-//! `load`: on while queued, times the weight. `runnable`: on while queued and not asleep, 1024 per task. `util`: on while
-//! running, 1024 = all the time. A queue's sums and averages are those of its entities added up, including tasks that
-//! sleep there; `cfs_rq_load` keeps them so while tasks come and go.
+//! `load`: on while queued, times the weight. `runnable`: on while queued and not asleep, 1024 per task. `util`: on
+//! while running, 1024 = all the time. A queue's sums and averages are those of its entities added up, including tasks
+//! that sleep there; `cfs_rq_load` keeps them so while tasks come and go.
 //!
 //! [`SchedAvg`] is the state of one entity or queue, [`QueueLoad`] what a `cfs_rq` adds to it, [`PeltClock`] the clock
 //! that they follow; [`Signals`] is what differs between versions. Left out: hardware (thermal) pressure, uclamp, and

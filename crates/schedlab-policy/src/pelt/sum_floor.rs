@@ -38,8 +38,8 @@ impl SumFloor {
         }
     }
 
-    /// The sum of utilisation or of the runnable signal to keep beside `avg` where it is propagated from a group's queue: up to
-    /// 5.16 it is computed from the average there, whatever happens when load leaves.
+    /// The sum of utilisation or of the runnable signal to keep beside `avg` where it is propagated from a group's
+    /// queue: up to 5.16 it is computed from the average there, whatever happens when load leaves.
     #[inline]
     pub(super) fn keep_propagated(self, sum: u64, avg: u64, divider: u64) -> u64 {
         match self {

@@ -1,8 +1,8 @@
 //! How sums and averages follow time (`___update_load_sum`, `___update_load_avg`, kernel/sched/pelt.c).
 //!
-//! An update within 1024 ns of the last does nothing. Inside a segment, time is added to the sums; nothing decays and no
-//! average changes. Across segments, all sums decay and then the averages follow:
-//! `avg = weight * sum / (LOAD_AVG_MAX - 1024 + period_contrib)`.
+//! An update within 1024 ns of the last does nothing. Inside a segment, time is added to the sums; nothing decays and
+//! no average changes. Across segments, all sums decay and then the averages follow: `avg = weight * sum /
+//! (LOAD_AVG_MAX - 1024 + period_contrib)`.
 
 use super::sched_avg::{SchedAvg, State};
 use super::series::{__accumulate_pelt_segments, decay_load, CAPACITY_SHIFT};
@@ -36,8 +36,8 @@ impl SchedAvg {
         false
     }
 
-    /// `___update_load_sum` where no segment ends, as in most updates. False: one ends, or the time is not after the last
-    /// update's, and nothing has been done.
+    /// `___update_load_sum` where no segment ends, as in most updates. False: one ends, or the time is not after the
+    /// last update's, and nothing has been done.
     #[inline(always)]
     pub fn add_within_segment(&mut self, now: Nanos, state: State) -> bool {
         let units = now.wrapping_sub(self.last_update_time) >> 10;
@@ -88,8 +88,8 @@ impl SchedAvg {
         self.util_avg = (u64::from(self.util_sum) / divider) as u32;
     }
 
-    /// `__update_load_avg_se`: `runnable` is whether a task is (or how many of a group's are) runnable, or (5.2) the entity's
-    /// runnable weight, scaled down. Whether the averages changed.
+    /// `__update_load_avg_se`: `runnable` is whether a task is (or how many of a group's are) runnable, or (5.2) the
+    /// entity's runnable weight, scaled down. Whether the averages changed.
     #[inline(always)]
     pub fn __update_load_avg_se(
         &mut self,

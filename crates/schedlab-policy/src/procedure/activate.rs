@@ -6,7 +6,8 @@ use schedlab_model::{CpuId, TaskId};
 use super::{Driver, Effect, Scheduler, Timer};
 use crate::WakeKind;
 
-/// `ttwu_runnable`: the task's CPU if the task is still queued there because its dequeue was delayed; it is runnable now.
+/// `ttwu_runnable`: the task's CPU if the task is still queued there because its dequeue was delayed; it is runnable
+/// now.
 #[inline(always)]
 pub(super) fn ttwu_runnable(driver: &mut impl Driver, task: TaskId) -> Option<CpuId> {
     let cpu = driver.sched().cpu_of(task);

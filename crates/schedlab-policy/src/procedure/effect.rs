@@ -16,8 +16,8 @@ pub enum Effect {
         /// Its last CPU.
         cpu: CpuId,
     },
-    /// The task is still running on `cpu` (`smp_cond_load_acquire(&p->on_cpu, !VAL)`), and `try_to_wake_up` has returned:
-    /// [`wake_off_cpu`](super::wake_off_cpu) is to be called once the CPU has switched away from it.
+    /// The task is still running on `cpu` (`smp_cond_load_acquire(&p->on_cpu, !VAL)`), and `try_to_wake_up` has
+    /// returned: [`wake_off_cpu`](super::wake_off_cpu) is to be called once the CPU has switched away from it.
     WaitOnCpu {
         /// The wakeup.
         wakeup: Wakeup,
@@ -33,8 +33,8 @@ pub enum Effect {
         /// Its CPU now.
         to: CpuId,
     },
-    /// The task is on the CPU's wakelist (`__ttwu_queue_wakelist`); `first`: an IPI has to be sent, and the CPU then runs
-    /// [`sched_ttwu_pending`](super::sched_ttwu_pending).
+    /// The task is on the CPU's wakelist (`__ttwu_queue_wakelist`); `first`: an IPI has to be sent, and the CPU then
+    /// runs [`sched_ttwu_pending`](super::sched_ttwu_pending).
     WakelistQueued {
         /// The task.
         task: TaskId,
@@ -52,7 +52,8 @@ pub enum Effect {
         /// Its first wakeup.
         new: bool,
     },
-    /// `wakeup_preempt` has been called: `resched_curr` of the CPU if it returned a request. The queue of the CPU has changed.
+    /// `wakeup_preempt` has been called: `resched_curr` of the CPU if it returned a request. The queue of the CPU has
+    /// changed.
     Preempt {
         /// The CPU.
         cpu: CpuId,
@@ -68,8 +69,8 @@ pub enum Effect {
     },
     /// A timer is to be programmed.
     Program(Timer),
-    /// `context_switch`; `None` is the idle task. From here on the CPU does not run `prev`: wakeups that wait for that are
-    /// to be resumed.
+    /// `context_switch`; `None` is the idle task. From here on the CPU does not run `prev`: wakeups that wait for that
+    /// are to be resumed.
     Switch {
         /// What ran.
         prev: Option<TaskId>,
@@ -86,7 +87,8 @@ pub enum Effect {
 /// A timer of the scheduler.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Timer {
-    /// `hrtick_start`: the end of the running task's slice; `update`: after a wakeup, where a slice that is over reschedules.
+    /// `hrtick_start`: the end of the running task's slice; `update`: after a wakeup, where a slice that is over
+    /// reschedules.
     Hrtick {
         /// The CPU.
         cpu: CpuId,

@@ -17,8 +17,8 @@ pub fn sched_ttwu_pending(driver: &mut impl Driver, cpu: CpuId) {
     driver.sched().finish_wakelist(cpu, pending);
 }
 
-/// Enqueues one task of the wakelist. Not inlined: the list rarely has more than one entry, and for a loop the compiler would
-/// compute all addresses of the body in advance.
+/// Enqueues one task of the wakelist. Not inlined: the list rarely has more than one entry, and for a loop the compiler
+/// would compute all addresses of the body in advance.
 #[inline(never)]
 fn enqueue_pending(driver: &mut impl Driver, task: TaskId, cpu: CpuId, kind: WakeKind) {
     let queued_on = ttwu_runnable(driver, task).unwrap_or_else(|| {

@@ -6,9 +6,9 @@ use super::{Driver, Effect, Leaving, Schedule, Scheduler, Timer};
 
 /// `__schedule` on a CPU.
 ///
-/// In order: the running task is dequeued if it leaves; the stopper's work, which has no task of its own here; the classes'
-/// balance; the pick; where that finds nothing, newidle balancing and another pick; the switch; the slice's timer; balance
-/// callbacks.
+/// In order: the running task is dequeued if it leaves; the stopper's work, which has no task of its own here; the
+/// classes' balance; the pick; where that finds nothing, newidle balancing and another pick; the switch; the slice's
+/// timer; balance callbacks.
 #[inline(always)]
 pub fn __schedule(driver: &mut impl Driver, cpu: CpuId, schedule: Schedule) {
     let decided = driver.sched().decided();
@@ -64,7 +64,8 @@ fn cpu_stopper(driver: &mut impl Driver, cpu: CpuId, migrate: Option<(TaskId, Cp
     now
 }
 
-/// The rest of `__schedule` on a CPU, from the end of newidle balancing on. What has been woken meanwhile is there, too.
+/// The rest of `__schedule` on a CPU, from the end of newidle balancing on. What has been woken meanwhile is there,
+/// too.
 #[inline]
 pub fn schedule_after_newidle(driver: &mut impl Driver, cpu: CpuId) {
     let decided = driver.sched().decided();

@@ -29,8 +29,9 @@ macro_rules! scheduler {
 }
 
 scheduler! {
-    /// The scheduler of a [`Driver`](super::Driver): a [`Sched`], which decides, or one that returns what a kernel has been
-    /// recorded to decide. The provided functions are those of a scheduler without wakelists, timers and balancing.
+    /// The scheduler of a [`Driver`](super::Driver): a [`Sched`], which decides, or one that returns what a kernel has
+    /// been recorded to decide. The provided functions are those of a scheduler without wakelists, timers and
+    /// balancing.
     trait Scheduler
 
     required {
@@ -87,7 +88,8 @@ scheduler! {
         fn schedule_clock(self, cpu: CpuId, now: Nanos, schedule: &Schedule) -> Nanos {
             now
         }
-        /// Whether tasks of several classes exist; if not, the procedures skip what only other classes than the fair one do.
+        /// Whether tasks of several classes exist; if not, the procedures skip what only other classes than the fair
+        /// one do.
         fn is_mixed(self) -> bool {
             false
         }

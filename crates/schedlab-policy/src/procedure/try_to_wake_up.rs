@@ -8,9 +8,9 @@ use crate::WakeKind;
 
 /// `try_to_wake_up`.
 ///
-/// In order: the tracepoint `sched_waking`; a task that is still on its way into `__schedule` is left to its CPU, or waited
-/// for; one whose dequeue is delayed stays where it is; for any other `select_task_rq` chooses a CPU, which enqueues it itself
-/// if it is far enough away.
+/// In order: the tracepoint `sched_waking`; a task that is still on its way into `__schedule` is left to its CPU, or
+/// waited for; one whose dequeue is delayed stays where it is; for any other `select_task_rq` chooses a CPU, which
+/// enqueues it itself if it is far enough away.
 #[inline(always)]
 pub fn try_to_wake_up(driver: &mut impl Driver, wakeup: Wakeup) {
     let Wakeup { task, waker_cpu, .. } = wakeup;

@@ -31,8 +31,8 @@ impl Rt {
         free(curr) && !free(wakee)
     }
 
-    /// `cpupri_find`: the allowed CPUs whose best real-time task is worst, if it is worse than `prio`. CPUs with deadline
-    /// tasks are out of reach (CPUPRI_HIGHER).
+    /// `cpupri_find`: the allowed CPUs whose best real-time task is worst, if it is worse than `prio`. CPUs with
+    /// deadline tasks are out of reach (CPUPRI_HIGHER).
     fn cpupri_find(&self, core: &Core, task: TaskId, prio: u8) -> Option<CpuMask> {
         let mut found = (prio, CpuMask::default());
         let free = |cpu: &CpuId| core.is_cpu_allowed(task, *cpu) && !core.higher_queued(*cpu, self.id());

@@ -5,9 +5,10 @@
 //! RT_RUNTIME_SHARE it borrows unused runtime of other CPUs.
 //!
 //! Fair server (`dl_server_start`, `update_curr_dl_se`, `dl_server_timer`, kernel/sched/deadline.c 6.12.0): 50 ms of
-//! every second for waiting tasks of the fair class. It is deferred: at deadline - runtime it takes precedence over this class,
-//! unless the fair class has used up the runtime by then, which begins a new period. Left out: time before any task of the
-//! machine is of this class or the deadline class, which is not accounted; competition with deadline tasks; debugfs knobs.
+//! every second for waiting tasks of the fair class. It is deferred: at deadline - runtime it takes precedence over
+//! this class, unless the fair class has used up the runtime by then, which begins a new period. Left out: time before
+//! any task of the machine is of this class or the deadline class, which is not accounted; competition with deadline
+//! tasks; debugfs knobs.
 
 use super::{Rt, RtLimit};
 use crate::Resched;

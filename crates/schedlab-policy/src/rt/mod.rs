@@ -2,9 +2,9 @@
 //! (RT_GROUP_SCHED off).
 //!
 //! The task at the head of the best priority's list runs; a running task keeps its place in the list. A FIFO task runs
-//! until it blocks, yields or is preempted by a better priority; an RR task also moves to the tail when its time slice is
-//! used up. [`limit`] prevents the class from starving the others; [`balance`] selects CPUs; [`class`] is the interface to core
-//! code. Left out: priority inheritance, the watchdog.
+//! until it blocks, yields or is preempted by a better priority; an RR task also moves to the tail when its time slice
+//! is used up. [`limit`] prevents the class from starving the others; [`balance`] selects CPUs; [`class`] is the
+//! interface to core code. Left out: priority inheritance, the watchdog.
 
 mod array;
 mod balance;

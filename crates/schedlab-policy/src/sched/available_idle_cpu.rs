@@ -1,5 +1,5 @@
-//! `idle_cpu` and `available_idle_cpu`: which CPUs are idle, and which CPUs of a guest are not available although nothing runs
-//! there, because their vCPU is preempted.
+//! `idle_cpu` and `available_idle_cpu`: which CPUs are idle, and which CPUs of a guest are not available although
+//! nothing runs there, because their vCPU is preempted.
 
 use schedlab_model::{CpuId, CpuMask};
 

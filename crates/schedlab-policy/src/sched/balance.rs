@@ -41,8 +41,8 @@ impl<L: ClassList> Sched<L> {
         self.core.rqs[cpu.index()].push_cpu.is_some()
     }
 
-    /// The stopper's work, if there is any: it pushes one task to the CPU that requested it. The stopper is switched in for this,
-    /// so the running task is put first, whatever its class.
+    /// The stopper's work, if there is any: it pushes one task to the CPU that requested it. The stopper is switched in
+    /// for this, so the running task is put first, whatever its class.
     pub fn active_load_balance_cpu_stop(&mut self, cpu: CpuId, now: Nanos) -> Moves {
         let Some(dest) = self.core.rqs[cpu.index()].push_cpu.take() else { return Moves::default() };
         self.put_prev_task(cpu, self.core.clock_task(cpu, now));

@@ -1,5 +1,5 @@
-//! Changes of a task's attributes (nice value, policy, slice, affinity) and the moves that they cause (kernel/sched/core.c,
-//! syscalls.c).
+//! Changes of a task's attributes (nice value, policy, slice, affinity) and the moves that they cause
+//! (kernel/sched/core.c, syscalls.c).
 //!
 //! Not modelled: `sched_setaffinity` waiting for the stopper; the caller moves the task when it can.
 
@@ -36,7 +36,8 @@ impl<L: ClassList> Sched<L> {
         self.__sched_setscheduler(task, attr, now)
     }
 
-    /// `sched_setattr` to SCHED_DEADLINE. The task has been admitted ([`Dl::sched_dl_overflow`](crate::dl::Dl::sched_dl_overflow)).
+    /// `sched_setattr` to SCHED_DEADLINE. The task has been admitted
+    /// ([`Dl::sched_dl_overflow`](crate::dl::Dl::sched_dl_overflow)).
     pub fn set_dl_policy(&mut self, task: TaskId, policy: DlPolicy, now: Nanos) -> Resched {
         let attr = TaskAttr { rt: None, dl: Some(policy), other: None, ..self.core.attr(task).clone() };
         self.__sched_setscheduler(task, attr, now)
@@ -95,8 +96,9 @@ impl<L: ClassList> Sched<L> {
         self.every_class().task_change_group(task, group, now)
     }
 
-    /// Sets the affinity, as `sched_setaffinity` does. `Some(cpu)`: the task is queued or running where it no longer may; the caller moves it
-    /// there with [`Sched::move_queued_task`] (the kernel's stopper). A set without any active CPU changes nothing (EINVAL).
+    /// Sets the affinity, as `sched_setaffinity` does. `Some(cpu)`: the task is queued or running where it no longer
+    /// may; the caller moves it there with [`Sched::move_queued_task`] (the kernel's stopper). A set without any active
+    /// CPU changes nothing (EINVAL).
     pub fn set_affinity(&mut self, task: TaskId, affinity: Option<CpuMask>, now: Nanos) -> Option<CpuId> {
         let all = *self.core.possible.all();
         let wanted = affinity.map_or(all, |mask| mask.and(&all));
@@ -115,8 +117,8 @@ impl<L: ClassList> Sched<L> {
         self.core.cpumask_any_and_distribute(&active)
     }
 
-    /// `move_queued_task`: moves a queued task. A running task is taken off its CPU first, and the caller then picks on the
-    /// old CPU. [`Resched`] is for the new CPU.
+    /// `move_queued_task`: moves a queued task. A running task is taken off its CPU first, and the caller then picks on
+    /// the old CPU. [`Resched`] is for the new CPU.
     pub fn move_queued_task(&mut self, task: TaskId, cpu: CpuId, now: Nanos) -> Resched {
         let from = self.cpu_of(task);
         if from == cpu || !self.on_rq(task) {

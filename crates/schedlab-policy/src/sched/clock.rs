@@ -1,12 +1,13 @@
 //! The clock by which `schedule()` charges (`rq_clock_skip_update`, RQCF_REQ_SKIP).
 //!
-//! A wakeup check that leaves the running task with need-resched set has just updated the runqueue's clock, and so has a
-//! yield: the next `__schedule` does not update it again. The time until then, such as the latency of an interrupt, of an
-//! idle exit or of a system call that has to end first, is charged to the next task instead of the previous one, whatever
-//! their classes. The time of the pick is charged to the next task as well, because `__schedule` reads the clock before.
+//! A wakeup check that leaves the running task with need-resched set has just updated the runqueue's clock, and so has
+//! a yield: the next `__schedule` does not update it again. The time until then, such as the latency of an interrupt,
+//! of an idle exit or of a system call that has to end first, is charged to the next task instead of the previous one,
+//! whatever their classes. The time of the pick is charged to the next task as well, because `__schedule` reads the
+//! clock before.
 //!
-//! Follows kernel/sched/core.c of 5.2 to 7.2 (`check_preempt_curr`, `wakeup_preempt`). Not modelled: up to 6.1 the clock does
-//! not advance until the switch is over, newidle balancing included.
+//! Follows kernel/sched/core.c of 5.2 to 7.2 (`check_preempt_curr`, `wakeup_preempt`). Not modelled: up to 6.1 the
+//! clock does not advance until the switch is over, newidle balancing included.
 
 use schedlab_model::{CpuId, Nanos};
 
@@ -15,8 +16,8 @@ use crate::class::ClassList;
 use crate::procedure::Schedule;
 
 impl<L: ClassList> Sched<L> {
-    /// The CPU's clock in the `__schedule` whose pick ends now. A function that used the queue after a check requested to skip
-    /// the update has updated the clock itself.
+    /// The CPU's clock in the `__schedule` whose pick ends now. A function that used the queue after a check requested
+    /// to skip the update has updated the clock itself.
     #[inline(always)]
     pub fn schedule_clock(&mut self, cpu: CpuId, now: Nanos, schedule: &Schedule) -> Nanos {
         match self.core.rqs[cpu.index()].skip.take() {

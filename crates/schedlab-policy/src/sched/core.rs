@@ -1,5 +1,5 @@
-//! The state that the classes share: the parts of runqueues and tasks that belong to no class, and the machine (`struct rq`,
-//! `struct task_struct`).
+//! The state that the classes share: the parts of runqueues and tasks that belong to no class, and the machine (`struct
+//! rq`, `struct task_struct`).
 
 use std::sync::Arc;
 
@@ -24,9 +24,9 @@ use crate::version::load::Signals;
 use crate::version::placement::PlacementRules;
 use crate::{KernelConfig, TaskAttr};
 
-/// The duration of a test until the caller sets the time that it charges ([`crate::Sched::set_scan_cost`]), in ns, for the same CPU, a thread
-/// of its core, a CPU of its last-level cache, of its node, and of another node. Estimates, those of the shipped presets:
-/// 15 to 30 ns under one cache, 60 to 150 ns where the lines are remote.
+/// The duration of a test until the caller sets the time that it charges ([`crate::Sched::set_scan_cost`]), in ns, for
+/// the same CPU, a thread of its core, a CPU of its last-level cache, of its node, and of another node. Estimates,
+/// those of the shipped presets: 15 to 30 ns under one cache, 60 to 150 ns where the lines are remote.
 const DEFAULT_SCAN_COST: [Nanos; 5] = [10, 15, 20, 80, 120];
 
 /// The part of a scheduler that belongs to core code, as the classes see it.
@@ -61,8 +61,8 @@ pub struct Core {
     pub(super) asks_host: Option<Box<CpuMask>>,
     tick_nsec: Nanos,
     jiffies_at_0: Jiffies,
-    /// The tick count as a trace shows it. `task_h_load` keeps a queue's part for a jiffy only where it is known: the simulator
-    /// computes it anew each time.
+    /// The tick count as a trace shows it. `task_h_load` keeps a queue's part for a jiffy only where it is known: the
+    /// simulator computes it anew each time.
     pub(crate) jiffies_shown: Option<Jiffies>,
     /// A trace shows the capacities of CPUs.
     pub(super) capacities_shown: bool,
@@ -168,7 +168,8 @@ impl Core {
         self.mixed |= class.0 + 1 < self.idle_class.0;
     }
 
-    /// Whether any task is or was of a class above the lowest one that has tasks (`rq->nr_running != cfs.h_nr_queued`, for good).
+    /// Whether any task is or was of a class above the lowest one that has tasks (`rq->nr_running != cfs.h_nr_queued`,
+    /// for good).
     #[inline(always)]
     #[must_use]
     pub fn is_mixed(&self) -> bool {
@@ -191,8 +192,8 @@ impl Core {
         self.tasks[task.index()].class
     }
 
-    /// The running task of the CPU (`rq->curr`); `None` while idle and between a pick that found nothing and the next. A
-    /// task that blocked is current until the pick.
+    /// The running task of the CPU (`rq->curr`); `None` while idle and between a pick that found nothing and the next.
+    /// A task that blocked is current until the pick.
     #[inline]
     #[must_use]
     pub fn curr(&self, cpu: CpuId) -> Option<TaskId> {
@@ -357,7 +358,8 @@ impl Core {
         Some(from)
     }
 
-    /// `update_rt_rq_load_avg`: a class above the fair one has run on the CPU since the last call, or not; `runs` from now on.
+    /// `update_rt_rq_load_avg`: a class above the fair one has run on the CPU since the last call, or not; `runs` from
+    /// now on.
     pub fn update_rt_rq_load_avg(&mut self, cpu: CpuId, runs: bool, now: Nanos) {
         let rq = &mut self.rqs[cpu.index()];
         rq.avg_rt.update_rt_rq_load_avg(now, rq.rt_runs, &self.signals);
@@ -371,8 +373,8 @@ impl Core {
         u64::from(self.rqs[cpu.index()].avg_rt.util_avg)
     }
 
-    /// `update_irq_load_avg` in `update_rq_clock_task` (CONFIG_PARAVIRT_TIME_ACCOUNTING): the hypervisor took this many ns from
-    /// the CPU just before `now`.
+    /// `update_irq_load_avg` in `update_rq_clock_task` (CONFIG_PARAVIRT_TIME_ACCOUNTING): the hypervisor took this many
+    /// ns from the CPU just before `now`.
     pub(super) fn lost_time(&mut self, cpu: CpuId, now: Nanos, lost: Nanos) {
         let rq = &mut self.rqs[cpu.index()];
         rq.avg_irq.update_irq_load_avg(now, lost, &self.signals);
@@ -443,8 +445,8 @@ impl Core {
         Some(next)
     }
 
-    /// The second half of `find_lowest_rq` and of `find_later_rq`: of the CPUs wanted the task's own, else the executing one
-    /// (`this`) or any in the smallest domain around its own.
+    /// The second half of `find_lowest_rq` and of `find_later_rq`: of the CPUs wanted the task's own, else the
+    /// executing one (`this`) or any in the smallest domain around its own.
     pub(crate) fn nearest_to(&mut self, task: TaskId, wanted: &CpuMask, this: CpuId) -> Option<CpuId> {
         let home = self.cpu_of(task);
         if wanted.has(home) {

@@ -1,9 +1,9 @@
 //! CPUs that become inactive and active again (`sched_cpu_deactivate`, `sched_cpu_activate`, kernel/sched/core.c).
 //!
-//! A CPU that is not active has no scheduling domain and is selected for no task: `select_fallback_rq` takes another one. The
-//! domains of the others are built anew (`partition_sched_domains`), so every domain begins as `sd_init` leaves it. What is
-//! queued on the CPU is moved by the caller, as `balance_push` does. Not modelled: deadline tasks, throttled groups, CPUs of
-//! different capacity, SWQUEUE.
+//! A CPU that is not active has no scheduling domain and is selected for no task: `select_fallback_rq` takes another
+//! one. The domains of the others are built anew (`partition_sched_domains`), so every domain begins as `sd_init`
+//! leaves it. What is queued on the CPU is moved by the caller, as `balance_push` does. Not modelled: deadline tasks,
+//! throttled groups, CPUs of different capacity, SWQUEUE.
 
 use std::sync::Arc;
 

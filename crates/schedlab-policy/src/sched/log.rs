@@ -6,8 +6,8 @@ use crate::candidate::CandidateView;
 use crate::decision::Decision;
 use crate::queue_view::QueueView;
 
-/// The log of a scheduler. Each decision has at most one view of its queue. The view of a decision outside the fair class
-/// is completed after the class has returned.
+/// The log of a scheduler. Each decision has at most one view of its queue. The view of a decision outside the fair
+/// class is completed after the class has returned.
 #[derive(Clone, Default, Debug)]
 pub struct Log {
     on: bool,

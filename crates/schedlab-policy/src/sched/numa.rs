@@ -1,5 +1,5 @@
-//! NUMA balancing as the caller drives it: the memory of tasks, their use of it, and the scan ([`crate::numa`]). Every call does
-//! nothing where NUMA balancing is not active.
+//! NUMA balancing as the caller drives it: the memory of tasks, their use of it, and the scan ([`crate::numa`]). Every
+//! call does nothing where NUMA balancing is not active.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
@@ -35,8 +35,8 @@ impl<L: ClassList> Sched<L> {
         }
     }
 
-    /// The task has run on its CPU in user mode for so long since the last call, and has used the next part of its memory.
-    /// `may_move`: it runs on, and may move to its preferred node.
+    /// The task has run on its CPU in user mode for so long since the last call, and has used the next part of its
+    /// memory. `may_move`: it runs on, and may move to its preferred node.
     pub fn numa_access(&mut self, cpu: CpuId, task: TaskId, user: Nanos, may_move: bool, now: Nanos) -> Access {
         self.class(Self::LOWEST).numa_access(cpu, task, user, may_move, now)
     }
@@ -48,7 +48,8 @@ impl<L: ClassList> Sched<L> {
         self.core.numa.as_ref().is_some_and(|numa| numa.has_work(task))
     }
 
-    /// `task_numa_work` of the running task: how many entries of page tables it looked at. They will have cost `per_entry` each.
+    /// `task_numa_work` of the running task: how many entries of page tables it looked at. They will have cost
+    /// `per_entry` each.
     pub fn task_numa_work(&mut self, task: TaskId, per_entry: Nanos, now: Nanos) -> u64 {
         let (birth, jiffies) = (self.core.tasks[task.index()].birth, self.core.jiffies(now));
         let cpu = self.core.cpu_of(task);

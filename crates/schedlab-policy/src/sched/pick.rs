@@ -1,4 +1,5 @@
-//! The steps of `__schedule` (kernel/sched/core.c): deactivating the previous task, picking the next one, the idle task.
+//! The steps of `__schedule` (kernel/sched/core.c): deactivating the previous task, picking the next one, the idle
+//! task.
 
 use std::ops::ControlFlow;
 
@@ -11,7 +12,8 @@ use crate::Resched;
 
 impl<L: ClassList> Sched<L> {
     /// `deactivate_task(DEQUEUE_SLEEP)` of the current task of its CPU; `special`: dead, parked or frozen. Returns
-    /// false if its dequeue is delayed and it stays queued. In both cases [`Sched::pick_next_task`] must follow on that CPU.
+    /// false if its dequeue is delayed and it stays queued. In both cases [`Sched::pick_next_task`] must follow on that
+    /// CPU.
     #[inline(always)]
     pub fn block(&mut self, task: TaskId, special: bool, now: Nanos) -> bool {
         let cpu = self.cpu_of(task);
@@ -28,8 +30,8 @@ impl<L: ClassList> Sched<L> {
         }
     }
 
-    /// `yield_to`: the current task of the CPU yields in favour of `task`. Some(false): `task` is on a CPU or of another
-    /// class. None (-ESRCH): both CPUs have only one task. After Some(true) the caller reschedules both CPUs.
+    /// `yield_to`: the current task of the CPU yields in favour of `task`. Some(false): `task` is on a CPU or of
+    /// another class. None (-ESRCH): both CPUs have only one task. After Some(true) the caller reschedules both CPUs.
     pub fn yield_to(&mut self, cpu: CpuId, task: TaskId, now: Nanos) -> Option<bool> {
         let (curr, its_cpu) = (self.core.curr(cpu)?, self.cpu_of(task));
         if self.nr_running(cpu) == 1 && self.nr_running(its_cpu) == 1 {
@@ -41,8 +43,8 @@ impl<L: ClassList> Sched<L> {
         Some(self.class_of(curr).yield_to_task(cpu, task, now))
     }
 
-    /// The next task of the CPU, which becomes current. `None`: nothing is queued; try [`Sched::sched_balance_newidle`],
-    /// then pick again or call [`Sched::idle_enter`].
+    /// The next task of the CPU, which becomes current. `None`: nothing is queued; try
+    /// [`Sched::sched_balance_newidle`], then pick again or call [`Sched::idle_enter`].
     #[inline(always)]
     pub fn pick_next_task(&mut self, cpu: CpuId, now: Nanos) -> Option<TaskId> {
         if self.core.is_mixed() {

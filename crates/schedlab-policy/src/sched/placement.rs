@@ -1,8 +1,9 @@
-//! `select_task_rq_fair` for a recorded wakeup, fork or exec, with the state of the CPUs given by a caller that follows a
-//! trace.
+//! `select_task_rq_fair` for a recorded wakeup, fork or exec, with the state of the CPUs given by a caller that follows
+//! a trace.
 //!
 //! The queues and loads are those of a [`Sched`]; the state of core code is passed with each call ([`Situation`]),
-//! except for the wakeup histories (`wakee_flips`, `recent_used_cpu`), which are followed across calls. Not modelled: other classes, SIS_PROP's average cost of a search.
+//! except for the wakeup histories (`wakee_flips`, `recent_used_cpu`), which are followed across calls. Not modelled:
+//! other classes, SIS_PROP's average cost of a search.
 
 use std::sync::Arc;
 
@@ -50,7 +51,8 @@ pub struct Situation {
     pub others_wait: CpuMask,
     /// The CPUs that the task may use.
     pub allowed: CpuMask,
-    /// `nr_idle_scan` of the previous CPU's cache; under SIS_PROP how many CPUs the search may test, which is three at least.
+    /// `nr_idle_scan` of the previous CPU's cache; under SIS_PROP how many CPUs the search may test, which is three at
+    /// least.
     pub nr_idle_scan: u32,
     /// `has_idle_cores` of that cache.
     pub has_idle_cores: bool,

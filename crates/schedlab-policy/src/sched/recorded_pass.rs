@@ -1,8 +1,9 @@
-//! A balancing pass over one domain (`sched_balance_rq`) in the situation of a recorded one: what would be pulled, and from where.
+//! A balancing pass over one domain (`sched_balance_rq`) in the situation of a recorded one: what would be pulled, and
+//! from where.
 //!
-//! The queues and loads are those of a [`Sched`], which stays as it is; the state of core code is passed with each call. The
-//! pass begins where the kernel looks for the busiest group, so the check whether this CPU balances at all is left out. Not
-//! modelled: per-CPU kthreads.
+//! The queues and loads are those of a [`Sched`], which stays as it is; the state of core code is passed with each
+//! call. The pass begins where the kernel looks for the busiest group, so the check whether this CPU balances at all is
+//! left out. Not modelled: per-CPU kthreads.
 
 use schedlab_model::{CpuId, CpuMask, Nanos, TaskId};
 
@@ -52,8 +53,8 @@ pub struct Pass {
 }
 
 impl Placement {
-    /// The level of a CPU's domain by its `imbalance_pct` and, where it is recorded, its number of CPUs. `None`: there is none, or
-    /// several are alike.
+    /// The level of a CPU's domain by its `imbalance_pct` and, where it is recorded, its number of CPUs. `None`: there
+    /// is none, or several are alike.
     #[must_use]
     pub fn level(&self, cpu: CpuId, imbalance_pct: u32, weight: Option<u32>) -> Option<usize> {
         let fits = |level: &usize| {
@@ -70,8 +71,8 @@ impl Placement {
         core.capacities_shown |= std::mem::replace(&mut core.rqs[cpu.index()].cpu_capacity, capacity) != capacity;
     }
 
-    /// `update_group_capacity` of a pass: the group of the pulling CPU has the capacity of that CPU, above the lowest domain the sum of
-    /// the groups below.
+    /// `update_group_capacity` of a pass: the group of the pulling CPU has the capacity of that CPU, above the lowest
+    /// domain the sum of the groups below.
     pub fn update_group_capacity(&mut self, this: CpuId, level: usize) {
         let core = &mut self.core;
         let capacity = match level.checked_sub(1) {
@@ -82,7 +83,8 @@ impl Placement {
     }
 
     /// Whether affinity kept a lower level from balancing the CPU's group in a domain, and the group behind it
-    /// (`sgc->imbalance`). Not followed from pass to pass: the kernel also clears the mark where it does not look for a group.
+    /// (`sgc->imbalance`). Not followed from pass to pass: the kernel also clears the mark where it does not look for a
+    /// group.
     pub fn set_marks(&mut self, cpu: CpuId, level: usize, marks: [Option<bool>; 2]) {
         self.core.domains.set_marks(cpu, level, marks);
     }

@@ -12,7 +12,8 @@ impl<L: ClassList> Sched<L> {
         self.classes.walk(&mut EachLog(RunTimes::switch_on));
     }
 
-    /// A move of a task has been reported: run times accounted after it may be fetched. Returns whether there was such a move.
+    /// A move of a task has been reported: run times accounted after it may be fetched. Returns whether there was such
+    /// a move.
     pub fn pass_move(&mut self) -> bool {
         let mut passed = false;
         self.classes.walk(&mut EachLog(|log: &mut RunTimes| passed |= log.pass_detached()));

@@ -1,5 +1,5 @@
-//! The CPU that a task is placed on (`select_task_rq`, kernel/sched/core.c): its class selects one, and affinity may override
-//! it.
+//! The CPU that a task is placed on (`select_task_rq`, kernel/sched/core.c): its class selects one, and affinity may
+//! override it.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
@@ -42,8 +42,8 @@ impl<L: ClassList> Sched<L> {
         Selection { cpu, tested: tested.counts, scans: tested.scans, hypercalls: tested.hypercalls(), rule }
     }
 
-    /// `select_fallback_rq`: an active CPU of the last CPU's node that the task may use, or else any such CPU. If there is none,
-    /// the task may use every CPU from then on (`cpuset_cpus_allowed_fallback`).
+    /// `select_fallback_rq`: an active CPU of the last CPU's node that the task may use, or else any such CPU. If there
+    /// is none, the task may use every CPU from then on (`cpuset_cpus_allowed_fallback`).
     pub fn select_fallback_rq(&mut self, task: TaskId, now: Nanos) -> CpuId {
         let (active, state) = (self.core.topology.all(), &self.core.tasks[task.index()]);
         let allowed = state.affinity.as_ref().map_or(*active, |mask| mask.and(active));

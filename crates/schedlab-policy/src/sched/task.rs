@@ -66,7 +66,8 @@ impl Task {
         self.affinity.as_ref().is_none_or(|mask| mask.has(cpu))
     }
 
-    /// Stores an affinity: all CPUs is stored as none, and so is a set without any CPU (`sched_setaffinity` refuses it).
+    /// Stores an affinity: all CPUs is stored as none, and so is a set without any CPU (`sched_setaffinity` refuses
+    /// it).
     pub fn set_affinity(&mut self, affinity: Option<&CpuMask>, topology: &Topology) {
         let mask = affinity.map(|mask| mask.and(topology.all()));
         self.affinity = mask.filter(|mask| !mask.is_empty() && mask != topology.all()).map(Box::new);

@@ -69,8 +69,8 @@ impl<L: ClassList> Sched<L> {
         }
     }
 
-    /// `hrtick` of a CPU whose running task belongs to another class than the lowest and has a timer of its own: the tick
-    /// (`queued`), and what the timer should do then.
+    /// `hrtick` of a CPU whose running task belongs to another class than the lowest and has a timer of its own: the
+    /// tick (`queued`), and what the timer should do then.
     pub fn hrtick(&mut self, cpu: CpuId, now: Nanos) -> Option<(Resched, Hrtick)> {
         let curr = self.curr(cpu).filter(|curr| self.core.is_mixed() && self.core.class_of(*curr) < Self::LOWEST)?;
         let starts = matches!(self.hrtick_start(cpu), Some(Hrtick::After(_)));
@@ -96,8 +96,8 @@ impl<L: ClassList> Sched<L> {
         self.every_class().task_cache_work(cpu, task, now);
     }
 
-    /// The bandwidth timers that are due ([`Fair::next_bandwidth_timer`](crate::fair::Fair::next_bandwidth_timer)); idle CPUs
-    /// that have a task to run now.
+    /// The bandwidth timers that are due ([`Fair::next_bandwidth_timer`](crate::fair::Fair::next_bandwidth_timer));
+    /// idle CPUs that have a task to run now.
     pub fn bandwidth_timers(&mut self, now: Nanos) -> Vec<CpuId> {
         let mut cpus = self.every_class().bandwidth_timers(now);
         cpus.retain(|cpu| self.curr(*cpu).is_none() && self.nr_running(*cpu) > 0);

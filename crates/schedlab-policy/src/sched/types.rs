@@ -52,7 +52,8 @@ pub enum WakeKind {
 }
 
 impl WakeKind {
-    /// The same by an exiting waker, whose sleep does not count (`select_task_rq_fair`: `!(current->flags & PF_EXITING)`).
+    /// The same by an exiting waker, whose sleep does not count (`select_task_rq_fair`: `!(current->flags &
+    /// PF_EXITING)`).
     #[must_use]
     pub fn without_sync(self) -> Self {
         match self {
@@ -67,8 +68,8 @@ pub type Counts = [u32; 5];
 
 /// The CPUs that each function of the idle CPU search has tested; `None` where a function tested none.
 ///
-/// Up to 5.11 `select_idle_cpu` follows `select_idle_core`. From 5.12 on it calls `select_idle_core` once for each core;
-/// `core` then is the sum of these calls and a part of `cpu`.
+/// Up to 5.11 `select_idle_cpu` follows `select_idle_core`. From 5.12 on it calls `select_idle_core` once for each
+/// core; `core` then is the sum of these calls and a part of `cpu`.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Scans {
     /// `select_idle_sibling` ran: the selection was made for a wakeup, not for a fork or an exec.
@@ -143,7 +144,8 @@ impl Moves {
     }
 }
 
-/// The CPUs that a search has tested so far, by their distance from the CPU that searches, and its steps if they are recorded.
+/// The CPUs that a search has tested so far, by their distance from the CPU that searches, and its steps if they are
+/// recorded.
 #[derive(Clone, Debug)]
 pub struct Tested {
     pub(crate) from: CpuId,

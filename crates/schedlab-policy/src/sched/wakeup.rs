@@ -92,8 +92,9 @@ impl<L: ClassList> Sched<L> {
         }
     }
 
-    /// What `ttwu_runnable` does with a task that is still queued, because its dequeue was delayed: it is runnable in place. Whether it was. In
-    /// that case no CPU is selected, and [`Sched::wakeup_preempt`] follows unless the task is running.
+    /// What `ttwu_runnable` does with a task that is still queued, because its dequeue was delayed: it is runnable in
+    /// place. Whether it was. In that case no CPU is selected, and [`Sched::wakeup_preempt`] follows unless the task is
+    /// running.
     #[inline(always)]
     pub fn requeue_delayed(&mut self, task: TaskId, now: Nanos) -> bool {
         let queued = self.on_rq(task);

@@ -2,8 +2,8 @@
 //!
 //! A cache is busy if `100 util >= overaggr_pct capacity` (50; without SMT one and a half times that). Use counts with
 //! the task already moved. Between busy caches generic balancing decides. A busy cache that would be more than imb_pct
-//! (20) percent busier than the source takes no more tasks that prefer it; tasks leave a cache that they prefer only if it is busy
-//! and more than imb_pct percent busier than the destination.
+//! (20) percent busier than the source takes no more tasks that prefer it; tasks leave a cache that they prefer only if
+//! it is busy and more than imb_pct percent busier than the destination.
 
 use schedlab_model::CpuId;
 
@@ -70,8 +70,8 @@ mod tests {
 
     #[test]
     fn the_use_of_both_caches_decides() {
-        // Rows: the source is used by 30, 40, 50, 60 percent; columns: the destination. Worked out from the code; the matrix in the
-        // kernel's comment differs at the limits of 50 and 20 percent.
+        // Rows: the source is used by 30, 40, 50, 60 percent; columns: the destination. Worked out from the code; the
+        // matrix in the kernel's comment differs at the limits of 50 and 20 percent.
         let to_pref = [[Y, Y, N, N], [Y, Y, N, N], [Y, Y, G, G], [Y, Y, G, G]];
         let from_pref = [[N, N, N, N], [N, N, N, N], [Y, Y, G, G], [Y, Y, G, G]];
         let topology = Topology::regular(1, 2, 2, 2, true).unwrap();

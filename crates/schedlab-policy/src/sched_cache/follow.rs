@@ -1,5 +1,5 @@
-//! The state of a recorded kernel is adopted where its trace shows it, and what was computed is compared. Nothing here is a rule of
-//! the scheduler.
+//! The state of a recorded kernel is adopted where its trace shows it, and what was computed is compared. Nothing here
+//! is a rule of the scheduler.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
@@ -9,8 +9,8 @@ use crate::fair::ProcessShown;
 use crate::jiffies::{Jiffies, UPTIME};
 
 impl SchedCache {
-    /// Adopts what is shown of a task's process, and counts its charge. Whether the preferences agreed; `None` where the process
-    /// was not known, or neither kernel nor row has changed a preference since the task was last shown.
+    /// Adopts what is shown of a task's process, and counts its charge. Whether the preferences agreed; `None` where
+    /// the process was not known, or neither kernel nor row has changed a preference since the task was last shown.
     pub fn follow(
         &mut self,
         cpu: CpuId,

@@ -1,8 +1,9 @@
-//! Which tasks share an address space, and the state of each space and task (`struct sched_cache_group` and the fields of
-//! `struct task_struct`).
+//! Which tasks share an address space, and the state of each space and task (`struct sched_cache_group` and the fields
+//! of `struct task_struct`).
 //!
-//! Address spaces are numbered by the caller ([`Fair::set_mm`](crate::fair::Fair::set_mm)). A task without one, as the kernel's own, is
-//! in no group. The thread group of a task is its address space, except that of a child of vfork, which has one of its own.
+//! Address spaces are numbered by the caller ([`Fair::set_mm`](crate::fair::Fair::set_mm)). A task without one, as the
+//! kernel's own, is in no group. The thread group of a task is its address space, except that of a child of vfork,
+//! which has one of its own.
 
 use std::collections::BTreeMap;
 

@@ -1,9 +1,9 @@
 //! Balancing between caches for the sake of preferences (`llc_balance`, `record_sg_llc_stats`, `migrate_degrades_llc`,
 //! `alb_break_llc`).
 //!
-//! A group is a source if tasks in it prefer the cache of the pulling CPU (`group_llc_balance`); then one of these moves
-//! (`migrate_llc_task`), the running one if no other can. Any other move away from a task's preferred cache is avoided. Both hold
-//! until cache_nice_tries + 1 passes of the domain have failed.
+//! A group is a source if tasks in it prefer the cache of the pulling CPU (`group_llc_balance`); then one of these
+//! moves (`migrate_llc_task`), the running one if no other can. Any other move away from a task's preferred cache is
+//! avoided. Both hold until cache_nice_tries + 1 passes of the domain have failed.
 
 use schedlab_model::{CpuId, TaskId};
 
@@ -65,8 +65,8 @@ impl SchedCache {
 }
 
 impl FairClass<'_> {
-    /// Completes the statistics of a group by what its tasks prefer (the parts of `update_sg_lb_stats` and `group_classify`
-    /// that belong to CONFIG_SCHED_CACHE), and records its use.
+    /// Completes the statistics of a group by what its tasks prefer (the parts of `update_sg_lb_stats` and
+    /// `group_classify` that belong to CONFIG_SCHED_CACHE), and records its use.
     #[inline]
     pub(crate) fn update_sg_llc_stats(&mut self, env: &Env, group: usize, stats: &mut GroupStats) {
         if self.fair.sched_cache().is_some() {
@@ -120,8 +120,8 @@ impl FairClass<'_> {
         forbidden.then_some(Degrades::Preference)
     }
 
-    /// `alb_break_llc`: every runnable task of the source prefers to stay there, so that none is pushed away, unless there
-    /// are several and the use of the caches permits it.
+    /// `alb_break_llc`: every runnable task of the source prefers to stay there, so that none is pushed away, unless
+    /// there are several and the use of the caches permits it.
     pub(crate) fn alb_break_llc(&self, env: &Env, src: CpuId) -> bool {
         let Some(cache) = self.fair.sched_cache().filter(|cache| cache.active) else { return false };
         if cache.share_cache(src, env.dst) || env.migrate == Migrate::Misfit {

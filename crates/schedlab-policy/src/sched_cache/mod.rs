@@ -4,10 +4,11 @@
 //! kernel/sched/fair.c of 7.2.13 and 7.3.4. It is active (`sched_cache_active`) on machines on which a last-level
 //! cache has several CPUs, but not all, unless `llc_balancing/enabled` is 0.
 //!
-//! - [`account_mm_sched`](account): the run time of each process on each CPU, halved every epoch. A thread takes over the
-//!   preferred cache of its process; queued threads are counted by CPU and preferred cache.
+//! - [`account_mm_sched`](account): the run time of each process on each CPU, halved every epoch. A thread takes over
+//!   the preferred cache of its process; queued threads are counted by CPU and preferred cache.
 //! - [`task_cache_work`](work): once in an epoch the cache in which a process runs most becomes its preferred one.
-//! - [`can_migrate_llc`](can_migrate): whether the use of two caches permits or forbids a move for the sake of a preference.
+//! - [`can_migrate_llc`](can_migrate): whether the use of two caches permits or forbids a move for the sake of a
+//!   preference.
 //! - [`lb`]: what balancing between caches does with it.
 //!
 //! Not modelled: the footprint of a process (`exceed_llc_capacity`), which the kernel compares with the cache only if
@@ -86,8 +87,8 @@ struct Ticks {
 }
 
 impl SchedCache {
-    /// The state on a machine that has been idle for a while; `None` on kernels without it, and on machines on which it is never
-    /// active.
+    /// The state on a machine that has been idle for a while; `None` on kernels without it, and on machines on which it
+    /// is never active.
     pub fn new(config: &KernelConfig, topology: &Topology) -> Option<Box<SchedCache>> {
         let knobs = &config.knobs;
         if !config.placement.cache_aware || knobs.llc_enabled == 0 || !has_multi_llcs(topology) {
@@ -126,8 +127,8 @@ impl SchedCache {
         }))
     }
 
-    /// The scheduling domains were built anew for the CPUs that are active. The counts of the domains start from zero, as in
-    /// the kernel, and are right again once every task has been queued anew.
+    /// The scheduling domains were built anew for the CPUs that are active. The counts of the domains start from zero,
+    /// as in the kernel, and are right again once every task has been queued anew.
     pub fn rebuild(&mut self, active: &Topology) {
         self.active = has_multi_llcs(active);
         for (index, llc) in self.llcs.iter_mut().enumerate() {

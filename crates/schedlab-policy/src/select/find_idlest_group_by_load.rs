@@ -1,7 +1,8 @@
 //! The group for a new task by load (`find_idlest_group`, kernel/sched/fair.c 5.2).
 //!
-//! Before 5.5: the group with clearly less runnable load per capacity, or with about as much but a smaller load average. At
-//! exec the group whose least used CPU has the most spare capacity is preferred. In close cases the task stays.
+//! Before 5.5: the group with clearly less runnable load per capacity, or with about as much but a smaller load
+//! average. At exec the group whose least used CPU has the most spare capacity is preferred. In close cases the task
+//! stays.
 
 use schedlab_model::{CpuId, TaskId};
 
@@ -9,7 +10,8 @@ use crate::fair::class::FairClass;
 use crate::pelt::series::CAPACITY_SCALE;
 use crate::sched::types::{Tested, WakeKind};
 
-/// The loads per capacity of a group, without and with blocked tasks, and the largest spare capacity of one of its CPUs.
+/// The loads per capacity of a group, without and with blocked tasks, and the largest spare capacity of one of its
+/// CPUs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Load {
     runnable: u64,
@@ -122,7 +124,8 @@ mod tests {
             (load(1024, 1024, 0), vec![load(1024, 1024, 0), load(0, 0, 1024)], None, false, Some(1)),
             // 850 is not less than 1024 by more than 174, but its load average is: 100 * 1024 > 108 * 900.
             (load(1024, 1024, 0), vec![load(1024, 1024, 0), load(850, 900, 0)], None, false, Some(1)),
-            // 100 * 1024 is not more than 108 * 1000, so the first group is kept, which is no better than the local one.
+            // 100 * 1024 is not more than 108 * 1000, so the first group is kept, which is no better than the local
+            // one.
             (load(1024, 1024, 0), vec![load(1024, 1024, 0), load(850, 1000, 0)], None, false, None),
             // The other group is busier by more than the margin.
             (load(0, 0, 0), vec![load(175, 175, 0)], None, false, None),

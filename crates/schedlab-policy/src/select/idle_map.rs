@@ -1,9 +1,9 @@
 //! The idle CPUs as bit masks per last-level cache, and the state that the CPUs of a cache share (`struct
 //! sched_domain_shared`).
 //!
-//! In the kernel `idle_cpu`, `available_idle_cpu` and `sched_idle_cpu` read three fields of a remote runqueue at every test.
-//! Here every change of such a field is reported ([`IdleMap::set`]), so that a test reads one bit and the search of a whole
-//! cache a few words. Bits are in CPU order within a cache, which is the order of the kernel's scans.
+//! In the kernel `idle_cpu`, `available_idle_cpu` and `sched_idle_cpu` read three fields of a remote runqueue at every
+//! test. Here every change of such a field is reported ([`IdleMap::set`]), so that a test reads one bit and the search
+//! of a whole cache a few words. Bits are in CPU order within a cache, which is the order of the kernel's scans.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -108,8 +108,8 @@ impl IdleMap {
         map
     }
 
-    /// What the CPUs of a cache share as it is when domains are built while the machine runs (`claim_allocations`): no core is
-    /// known to be idle, and nothing is searched before the next periodic balance.
+    /// What the CPUs of a cache share as it is when domains are built while the machine runs (`claim_allocations`): no
+    /// core is known to be idle, and nothing is searched before the next periodic balance.
     pub fn rebuilt(topology: &Topology) -> Self {
         let mut map = IdleMap::new(topology);
         for llc in map.llcs.iter_mut() {

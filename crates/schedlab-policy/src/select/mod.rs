@@ -1,4 +1,5 @@
-//! The CPU that a task of the fair class is placed on when it wakes up, forks or calls exec (`select_task_rq_fair`, kernel/sched/fair.c).
+//! The CPU that a task of the fair class is placed on when it wakes up, forks or calls exec (`select_task_rq_fair`,
+//! kernel/sched/fair.c).
 //!
 //! A file is named after the function that it contains. Wakeups take the fast path ([`wake_affine`], then
 //! [`select_idle_sibling`]), fork and exec the slow path ([`sched_balance_find_dst_cpu`]). Where CPUs differ in

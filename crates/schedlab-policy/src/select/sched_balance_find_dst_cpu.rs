@@ -1,10 +1,10 @@
 //! The least loaded CPU for a new task or a new image (`sched_balance_find_dst_cpu`, `sched_balance_find_dst_group`,
 //! `sched_balance_find_dst_group_cpu`, kernel/sched/fair.c 5.5 and later; `find_idlest_cpu` and so on up to 6.9).
 //!
-//! From the highest domain downwards: the idlest group other than the local one if it is idle enough to justify the move,
-//! and in it the CPU that became idle last, or else the least loaded one. The search continues in that CPU's next smaller
-//! domain. Up to 5.4 groups are compared by load ([`super::find_idlest_group_by_load`]). Not modelled: exit latencies of
-//! idle states, which are not part of the policy, misfit tasks, core scheduling.
+//! From the highest domain downwards: the idlest group other than the local one if it is idle enough to justify the
+//! move, and in it the CPU that became idle last, or else the least loaded one. The search continues in that CPU's next
+//! smaller domain. Up to 5.4 groups are compared by load ([`super::find_idlest_group_by_load`]). Not modelled: exit
+//! latencies of idle states, which are not part of the policy, misfit tasks, core scheduling.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 

@@ -1,12 +1,12 @@
 //! The search of one last-level cache for an idle core or CPU (`select_idle_cpu`, `select_idle_core`,
 //! `select_idle_smt`, kernel/sched/fair.c 5.12 and later; identical in 6.1.192 to 7.2 without clusters).
 //!
-//! One pass over the allowed CPUs of the cache from target + 1 on (5.13: from target), wrapping around. With the idle-core
-//! hint the pass searches for the first core that is idle as a whole, or else takes the first idle thread that it has
-//! passed; there is no budget, and a failure clears the hint. Without the hint it takes the first idle CPU among the first
-//! `budget` CPUs ([`super::sis_budget`]). A CPU whose vCPU is reported as preempted does not count as idle
-//! ([`crate::Sched::set_vcpu_preempted`]). From 6.7 on the CPUs of the target's cluster come first, then the others, both
-//! from target + 1 on. Not modelled: core scheduling cookies.
+//! One pass over the allowed CPUs of the cache from target + 1 on (5.13: from target), wrapping around. With the
+//! idle-core hint the pass searches for the first core that is idle as a whole, or else takes the first idle thread
+//! that it has passed; there is no budget, and a failure clears the hint. Without the hint it takes the first idle CPU
+//! among the first `budget` CPUs ([`super::sis_budget`]). A CPU whose vCPU is reported as preempted does not count as
+//! idle ([`crate::Sched::set_vcpu_preempted`]). From 6.7 on the CPUs of the target's cluster come first, then the
+//! others, both from target + 1 on. Not modelled: core scheduling cookies.
 
 use schedlab_model::{CpuId, Distance, Nanos, TaskId, Topology};
 
@@ -329,7 +329,8 @@ mod tests {
             prop_assert_eq!(a.counts, b.counts);
         }
 
-        /// With clusters the search takes the first idle CPU of the target's cluster, or else the first one of the cache.
+        /// With clusters the search takes the first idle CPU of the target's cluster, or else the first one of the
+        /// cache.
         #[test]
         fn the_cluster_is_searched_first(
             states in proptest::collection::vec(0u8..6, 1..60), target in 0u32..24, budget in 0u32..30,

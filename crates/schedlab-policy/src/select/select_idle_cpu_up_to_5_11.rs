@@ -1,13 +1,13 @@
 //! The search of a cache in three passes (`select_idle_core`, `select_idle_cpu`, `select_idle_smt`, kernel/sched/fair.c
 //! 5.2 and 5.7).
 //!
-//! The first pass searches from the target on, without a budget, for an idle core if the cache's hint says that there is
-//! one; the second takes the first idle CPU within the budget of SIS_PROP; the third takes a thread of the target's core.
-//! SIS_AVG_CPU skips the second pass if a search takes longer than the recent idle time of the waker's CPU.
+//! The first pass searches from the target on, without a budget, for an idle core if the cache's hint says that there
+//! is one; the second takes the first idle CPU within the budget of SIS_PROP; the third takes a thread of the target's
+//! core. SIS_AVG_CPU skips the second pass if a search takes longer than the recent idle time of the waker's CPU.
 //!
 //! SIS_ITERATOR_MASK (proposal of 8 July 2019 on 5.2, "Optimize the idle CPU search", not merged): the core scan clears
-//! every CPU that it finds busy from a mask of the cache's allowed CPUs, and the CPU scan walks the rest, so that its budget
-//! is spent only on CPUs that have not been found busy. The mask is valid for one wakeup.
+//! every CPU that it finds busy from a mask of the cache's allowed CPUs, and the CPU scan walks the rest, so that its
+//! budget is spent only on CPUs that have not been found busy. The mask is valid for one wakeup.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 

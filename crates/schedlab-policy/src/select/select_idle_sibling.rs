@@ -1,11 +1,11 @@
 //! An idle CPU that shares the target's cache (`select_idle_sibling`, kernel/sched/fair.c 5.2 to 7.2).
 //!
-//! The candidates in their order: target; prev if it shares the cache; prev if a kernel thread of that CPU wakes the task
-//! there, as after IO (5.6 and later); the recently used CPU; with SMT and without the
-//! idle-core hint, a sibling of prev; then the search of the cache ([`super::select_idle_cpu`]; up to 5.11
-//! [`super::select_idle_cpu_up_to_5_11`]). From 6.7 on, on a machine with clusters, prev and the recently used CPU are taken
-//! at once only in the target's cluster; in another one they come after the search. Where CPUs differ in capacity, a
-//! candidate must have enough of it, and the search is that of [`crate::asym`].
+//! The candidates in their order: target; prev if it shares the cache; prev if a kernel thread of that CPU wakes the
+//! task there, as after IO (5.6 and later); the recently used CPU; with SMT and without the idle-core hint, a sibling
+//! of prev; then the search of the cache ([`super::select_idle_cpu`]; up to 5.11
+//! [`super::select_idle_cpu_up_to_5_11`]). From 6.7 on, on a machine with clusters, prev and the recently used CPU are
+//! taken at once only in the target's cluster; in another one they come after the search. Where CPUs differ in
+//! capacity, a candidate must have enough of it, and the search is that of [`crate::asym`].
 
 use schedlab_model::{rarely, CpuId, Nanos, TaskId};
 
@@ -67,16 +67,16 @@ impl FairClass<'_> {
         found.or(spare)
     }
 
-    /// Whether an idle CPU of the target's cache is taken before the search: in the target's cluster, where clusters are
-    /// searched first (`cpus_share_resources`).
+    /// Whether an idle CPU of the target's cache is taken before the search: in the target's cluster, where clusters
+    /// are searched first (`cpus_share_resources`).
     #[inline]
     fn is_near(&self, cpu: CpuId, target: CpuId) -> bool {
         !self.core.scans_clusters() || self.core.topology.share_resources(cpu, target)
     }
 
     /// Whether a per-CPU kthread wakes the task on the CPU that both were on, and no other task is there. The wakee has
-    /// queued the work that the kthread has done, so the kthread is about to sleep. Up to 5.15 the task that an interrupt
-    /// stops counts as the waker, also the idle task.
+    /// queued the work that the kthread has done, so the kthread is about to sleep. Up to 5.15 the task that an
+    /// interrupt stops counts as the waker, also the idle task.
     fn stacks_with_kthread(&self, task: TaskId, prev: CpuId, tested: &mut Tested) -> bool {
         if self.core.rules.kthread_stacks == KthreadStacks::Never || tested.from != prev {
             return false;

@@ -86,8 +86,8 @@ impl FairClass<'_> {
         waker.flips
     }
 
-    /// Whether the waker's CPU may become the target: the task may run there, and `wake_wide` does not forbid it. `waker`: the
-    /// flips of the waker.
+    /// Whether the waker's CPU may become the target: the task may run there, and `wake_wide` does not forbid it.
+    /// `waker`: the flips of the waker.
     fn wants_affine(&self, task: TaskId, this: CpuId, waker: u32, tested: &mut Tested) -> bool {
         let task = &self.core.tasks[task.index()];
         if !task.allows(this) {

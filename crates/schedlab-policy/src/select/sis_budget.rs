@@ -15,8 +15,8 @@ use crate::sched::Core;
 pub const LEAST_OF_SIS_PROP: u32 = 3;
 
 impl Core {
-    /// Sets idle times and a search cost for which SIS_PROP lets a search from `this` test `budget` CPUs, for a selection in
-    /// a stated situation.
+    /// Sets idle times and a search cost for which SIS_PROP lets a search from `this` test `budget` CPUs, for a
+    /// selection in a stated situation.
     pub(crate) fn set_sis_prop_budget(&mut self, this: CpuId, budget: u32, now: Nanos) {
         let (nr, jiffies) = (u64::from(budget) + 1, self.jiffies(now));
         let rq = &mut self.rqs[this.index()];

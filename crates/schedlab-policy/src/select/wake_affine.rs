@@ -1,9 +1,8 @@
 //! Whether a wakee is pulled to the waker's CPU or stays near its own (`wake_affine`, kernel/sched/fair.c, 5.2 to 7.2).
 //!
 //! By idleness: this idle and sharing cache: prev if idle, else this; sync and the waker alone on its CPU: this; prev
-//! idle: prev (5.11 and later). Else by weight: this iff
-//! `(load(this) [- waker if sync] + w) * 100 < (load(prev) - w) * (100 + (pct-100)/2) [+ 1 if sync]`, each side times the
-//! other CPU's capacity.
+//! idle: prev (5.11 and later). Else by weight: this iff `(load(this) [- waker if sync] + w) * 100 < (load(prev) - w) *
+//! (100 + (pct-100)/2) [+ 1 if sync]`, each side times the other CPU's capacity.
 
 use schedlab_model::{CpuId, TaskId};
 
@@ -82,8 +81,8 @@ impl FairClass<'_> {
         nr - self.fair.cfs_tasks(cpu).filter(|task| self.fair.entity(*task).sched_delayed).count() as u32
     }
 
-    /// `this_eff_load` and `prev_eff_load` of `wake_affine_weight`; the first is below every other if the waker's own load
-    /// is all there is. Loads that exceed 64 bits (see `attach_entity_load_avg`) wrap, as in the kernel.
+    /// `this_eff_load` and `prev_eff_load` of `wake_affine_weight`; the first is below every other if the waker's own
+    /// load is all there is. Loads that exceed 64 bits (see `attach_entity_load_avg`) wrap, as in the kernel.
     fn effective_loads(&mut self, task: TaskId, this: CpuId, prev: CpuId, sync: bool, imbalance_pct: u32) -> [i64; 2] {
         let jiffies = self.core.jiffies_shown;
         let bias = self.fair.config.has(Feature::WaBias);

@@ -1,7 +1,7 @@
 //! Whether a waker has too many wakees to pull them all to its own CPU (`record_wakee`, `wake_wide`).
 //!
-//! kernel/sched/fair.c, equal in 5.2 to 7.2: m = larger and s = smaller of the two tasks' flips, L = CPUs of the waker's
-//! LLC; wide iff s >= L and m >= s * L. Flips are halved at most once per waking second.
+//! kernel/sched/fair.c, equal in 5.2 to 7.2: m = larger and s = smaller of the two tasks' flips, L = CPUs of the
+//! waker's LLC; wide iff s >= L and m >= s * L. Flips are halved at most once per waking second.
 
 use crate::jiffies::Jiffies;
 use crate::sched::task::Wakee;

@@ -119,8 +119,8 @@ mod tests {
         }
     }
 
-    /// Mainline's changes are listed in their order, backports after them, those of a series in its order, so that the last one
-    /// contained decides.
+    /// Mainline's changes are listed in their order, backports after them, those of a series in its order, so that the
+    /// last one contained decides.
     #[test]
     fn changes_are_listed_in_order() {
         let mut histories: Vec<(&str, Vec<When>)> =

@@ -85,7 +85,8 @@ choices! {
     pub enum ZeroPoint {
         /// `min_vruntime`: the smallest vruntime, which never moves left.
         Minimum = "min_vruntime",
-        /// `zero_vruntime`: V, moved whenever an entity enters or leaves the tree. An entity that is put counts twice then.
+        /// `zero_vruntime`: V, moved whenever an entity enters or leaves the tree. An entity that is put counts twice
+        /// then.
         AverageOfTree = "V, at changes of the tree",
         /// `zero_vruntime`: V, moved whenever V is computed.
         Average = "V",
@@ -188,8 +189,8 @@ choices! {
     pub enum GroupSlice {
         /// Its own: base_slice, or what the group's latency-nice means.
         Base = "base_slice",
-        /// The shortest one inside the group. A change does not reach the trees above, and a group whose dequeue is delayed
-        /// has no request.
+        /// The shortest one inside the group. A change does not reach the trees above, and a group whose dequeue is
+        /// delayed has no request.
         Stale = "shortest inside, stale in the trees above",
         /// The shortest one inside the group.
         Exact = "shortest inside",

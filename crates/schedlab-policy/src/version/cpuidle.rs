@@ -1,16 +1,16 @@
 //! How the menu governor chooses an idle state, over the kernel's releases.
 //!
-//! Read in drivers/cpuidle/governors/{menu.c,gov.h} of 5.10.262, 6.1.192, 6.12.117 and 7.2 (all Debian). Where a change lies
-//! between two trees that were read, its first release is marked `unverified`. Every release has menu as its default: it
-//! is rated above TEO, and ladder is for kernels without NO_HZ.
+//! Read in drivers/cpuidle/governors/{menu.c,gov.h} of 5.10.262, 6.1.192, 6.12.117 and 7.2 (all Debian). Where a change
+//! lies between two trees that were read, its first release is marked `unverified`. Every release has menu as its
+//! default: it is rated above TEO, and ladder is for kernels without NO_HZ.
 
 use super::release::{value_at, when, Change, Release};
 
 /// What differs between releases in `menu_select` and `get_typical_interval`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MenuRules {
-    /// The last intervals are looked at first; if they say that the CPU will be woken within 15 us, the time to the next
-    /// timer is not determined. Before, it always was.
+    /// The last intervals are looked at first; if they say that the CPU will be woken within 15 us, the time to the
+    /// next timer is not determined. Before, it always was.
     pub intervals_first: bool,
     /// Outliers among the last intervals are left out at both ends, not only at the upper one.
     pub both_ends: bool,

@@ -56,7 +56,8 @@ rules! {
     short_needs_no_pick: bool = false,
         from "7.3" by "ba0d3bf5f97b" => true;
 
-    /// A wakee that preempts by a shorter slice becomes the next buddy, unless the present one's slice is shorter still.
+    /// A wakee that preempts by a shorter slice becomes the next buddy, unless the present one's slice is shorter
+    /// still.
     EEVDF "wakeup preemption: short buddy" in "set_short_buddy"
     short_becomes_buddy: bool = false,
         from "7.3" by "8f97b627ff1c" => true;
@@ -122,8 +123,8 @@ rules! {
         seen "5.15.148" by "829c1651e9c4" => true,
         from "6.1.22" by "829c1651e9c4" => true;
 
-    /// A fork charges the parent and places the child on the forking CPU; later the child is placed by its first enqueue,
-    /// which is known as such.
+    /// A fork charges the parent and places the child on the forking CPU; later the child is placed by its first
+    /// enqueue, which is known as such.
     EITHER "placement: forks" in "task_fork_fair"
     fork_places: bool = true,
         from "6.12" by "c40dd90ac045" => false;
@@ -247,8 +248,8 @@ rules! {
     reweight_deadline: bool = false,
         from "6.13" by "6d71a9c61604" => true;
 
-    /// A task that becomes SCHED_IDLE is reweighted as by a new nice value; before, its weight was merely replaced, and the lag
-    /// that it brings back is worth less service.
+    /// A task that becomes SCHED_IDLE is reweighted as by a new nice value; before, its weight was merely replaced, and
+    /// the lag that it brings back is worth less service.
     EITHER "reweight: to SCHED_IDLE" in "set_load_weight"
     idle_reweights: bool = false,
         from "6.11" by "d32960528702" => true,
@@ -266,8 +267,8 @@ rules! {
     reweight_charges: bool = false,
         from "6.9" by "afae8002b4fd" => true;
 
-    /// Tasks of all groups compete on the queue of their CPU, by weights along the hierarchy, which a task takes over when it is
-    /// queued or picked and at its ticks.
+    /// Tasks of all groups compete on the queue of their CPU, by weights along the hierarchy, which a task takes over
+    /// when it is queued or picked and at its ticks.
     EEVDF "groups: one queue" in "enqueue_task_fair"
     flat_hierarchy: bool = false,
         from "7.3" unverified "read in 7.3.4" => true;
@@ -283,8 +284,8 @@ rules! {
     move_reschedules: bool = false,
         from "5.6" by "2a4b03ffc69f" => true;
 
-    /// A new policy dequeues and enqueues a queued task with DEQUEUE_MOVE, so its vruntime is made relative to a min_vruntime
-    /// that has advanced to the waiting tasks: a running task loses its lead.
+    /// A new policy dequeues and enqueues a queued task with DEQUEUE_MOVE, so its vruntime is made relative to a
+    /// min_vruntime that has advanced to the waiting tasks: a running task loses its lead.
     CFS "new policy: moves the task" in "__sched_setscheduler"
     setscheduler_moves: bool = true,
         from "5.14" by "f558c2b834ec" => false,

@@ -19,7 +19,8 @@ impl LeftOut {
     }
 }
 
-/// `left_out!()`: it acts everywhere. Else `because "reason"`, which `from "6.12"` and `until "6.18"` may limit to releases.
+/// `left_out!()`: it acts everywhere. Else `because "reason"`, which `from "6.12"` and `until "6.18"` may limit to
+/// releases.
 macro_rules! left_out {
     () => {
         None

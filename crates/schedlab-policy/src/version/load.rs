@@ -28,8 +28,8 @@ rules! {
         from "5.14" by "83c5e9d573e1" => UnchangedLoad::EntityOnly,
         from "5.17" by "2d02fa8cc21a" => UnchangedLoad::Nothing;
 
-    /// Load that is propagated is divided by the largest sum at the end of a segment, LOAD_AVG_MAX, wherever in the segment the
-    /// parent's queue is.
+    /// Load that is propagated is divided by the largest sum at the end of a segment, LOAD_AVG_MAX, wherever in the
+    /// segment the parent's queue is.
     BOTH "load: divider of propagated load" in "update_tg_cfs_load"
     propagates_by_max: bool = true,
         from "5.8" by "95d685935a2e" => false;
@@ -87,8 +87,8 @@ rules! {
     tg_update_interval: u64 = 0,
         from "6.7" by "1528c661c24b" => 1_000_000;
 
-    /// The weight that a group divides among CPUs grows with its runnable tasks, up to its number of CPUs (`cgroup_mode` concur,
-    /// the default); before, it is its shares.
+    /// The weight that a group divides among CPUs grows with its runnable tasks, up to its number of CPUs
+    /// (`cgroup_mode` concur, the default); before, it is its shares.
     BOTH "load: shares of groups" in "calc_group_shares"
     shares_by_tasks: bool = false,
         from "7.3" unverified "read in 7.3.4" => true;

@@ -24,8 +24,8 @@ pub struct MmapLockRules {
     pub file: FaultLock,
     /// Readers spin as writers do before they sleep.
     pub readers_spin: bool,
-    /// Writers also spin for a time while readers hold the semaphore, and a wakeup of readers wakes all that wait, not only those
-    /// before the first writer.
+    /// Writers also spin for a time while readers hold the semaphore, and a wakeup of readers wakes all that wait, not
+    /// only those before the first writer.
     pub since_rewrite: bool,
 }
 

@@ -1,8 +1,8 @@
 //! Which kernels are modelled: rows of data, never a fork of the code.
 //!
 //! A rule, feature, knob or name is an entry with its value over the kernel's releases and the commit of every change
-//! (`fair`, `load`, `placement`, `names`, and the tables of features and knobs). A row ([`Version`]) is a release with its
-//! deviations from the tables. Code looks up a rule in the row; it never compares versions.
+//! (`fair`, `load`, `placement`, `names`, and the tables of features and knobs). A row ([`Version`]) is a release with
+//! its deviations from the tables. Code looks up a rule in the row; it never compares versions.
 
 pub(crate) mod catalogue;
 pub(crate) mod choices;
@@ -146,7 +146,8 @@ impl Version {
         slice_extension_at(self.release)
     }
 
-    /// After how many tasks `__wake_up` releases the lock of a wait queue for a moment; `None`: not before the last one.
+    /// After how many tasks `__wake_up` releases the lock of a wait queue for a moment; `None`: not before the last
+    /// one.
     #[must_use]
     pub fn wait_queue_break(&self) -> Option<u32> {
         wait::wait_queue_break_at(self.release)
@@ -188,9 +189,9 @@ impl Version {
         self.rules.idle != IdleRule::Task
     }
 
-    /// The row of a kernel release such as `6.12.107+deb13-cloud-amd64`, if it is modelled: by the row's name behind the
-    /// number (`6.3.8-eevdf-rfc`, patches on a release), by its whole number, or the row of its series that follows the
-    /// most rules that the tables give for that sublevel.
+    /// The row of a kernel release such as `6.12.107+deb13-cloud-amd64`, if it is modelled: by the row's name behind
+    /// the number (`6.3.8-eevdf-rfc`, patches on a release), by its whole number, or the row of its series that follows
+    /// the most rules that the tables give for that sublevel.
     #[must_use]
     pub fn of_release(release: &str) -> Option<&'static Version> {
         let number: String = release.chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
@@ -202,8 +203,8 @@ impl Version {
         named.or_else(|| Self::of_sublevel(Release::parse(&number)?)).or_else(shared)
     }
 
-    /// Which row of a series a sublevel without a row of its own follows: that with the fewest other rules; among equals
-    /// the oldest, which has the fewest changes whose first sublevel is not in the tables.
+    /// Which row of a series a sublevel without a row of its own follows: that with the fewest other rules; among
+    /// equals the oldest, which has the fewest changes whose first sublevel is not in the tables.
     fn of_sublevel(release: Release) -> Option<&'static Version> {
         let others = |row: &&Version| {
             let rules = fair::RULES.iter().filter(|rule| !(rule.same)(&row.rules, &Rules::at(release))).count();

@@ -1,8 +1,8 @@
 //! The rules of a kernel as the host or the guest of a hypervisor, over the kernel's releases.
 //!
-//! Read in virt/kvm/kvm_main.c, arch/x86/kvm/x86.c and arch/powerpc/include/asm/{spinlock,paravirt}.h of 5.2, 5.7, 5.10.262,
-//! 5.15.135, 6.1.192, 6.6, 6.12.107 and 7.2. Where a change lies between two trees that were read, its first release is
-//! from memory and marked `unverified`.
+//! Read in virt/kvm/kvm_main.c, arch/x86/kvm/x86.c and arch/powerpc/include/asm/{spinlock,paravirt}.h of 5.2, 5.7,
+//! 5.10.262, 5.15.135, 6.1.192, 6.6, 6.12.107 and 7.2. Where a change lies between two trees that were read, its first
+//! release is from memory and marked `unverified`.
 
 use super::release::{value_at, when, Change, Release};
 
@@ -48,8 +48,8 @@ pub struct Paravirt {
     pub haltpoll: bool,
     /// As a guest with that governor: a window that shrinks below its first value becomes 0.
     pub haltpoll_resets: bool,
-    /// As an x86 guest and as its host: the hypercall by which the sender of an interrupt to several vCPUs yields to one of them
-    /// (KVM_HC_SCHED_YIELD).
+    /// As an x86 guest and as its host: the hypercall by which the sender of an interrupt to several vCPUs yields to
+    /// one of them (KVM_HC_SCHED_YIELD).
     pub sched_yield: bool,
     /// As an x86 guest: it yields only to vCPUs that are not idle.
     pub yields_to_busy: bool,

@@ -1,8 +1,8 @@
 //! The rules of placement and balancing over the kernel's releases.
 //!
-//! Read in kernel/sched/{fair,core,topology}.c of 5.2.1, 5.7.14, 5.10.262 (Debian), mainline of March 2021 (what became 5.13), 5.15.148, 6.1.192
-//! (Debian), 6.3.8, 6.6.0, 6.12.0, 6.12.107 (Debian), 6.18.2, 7.2.13 and 7.3.4 (Debian). Features that exist as switches are not
-//! here but in the feature table.
+//! Read in kernel/sched/{fair,core,topology}.c of 5.2.1, 5.7.14, 5.10.262 (Debian), mainline of March 2021 (what became
+//! 5.13), 5.15.148, 6.1.192 (Debian), 6.3.8, 6.6.0, 6.12.0, 6.12.107 (Debian), 6.18.2, 7.2.13 and 7.3.4 (Debian).
+//! Features that exist as switches are not here but in the feature table.
 
 use super::table::{choices, rules, Shown};
 
@@ -165,8 +165,8 @@ rules! {
     cluster_domains: bool = false,
         from "5.16" by "778c558f49a2" => true;
 
-    /// The target's cluster is searched before the rest of its cache, and an idle prev or recent CPU in another cluster is
-    /// taken only if the search fails.
+    /// The target's cluster is searched before the rest of its cache, and an idle prev or recent CPU in another cluster
+    /// is taken only if the search fails.
     BOTH "idle search: cluster first" in "select_idle_cpu"
     cluster_scan: bool = false,
         from "6.7" by "8881e1639f1f" => true;
@@ -284,8 +284,9 @@ rules! {
         seen "5.10.262" by "3af7524b1419" => DetachLimit::Grows,
         from "6.1.103" by "3af7524b1419" => DetachLimit::Grows;
 
-    /// From 5.16 on the kernel is assumed to be built with PREEMPT_DYNAMIC, which sets CONFIG_PREEMPTION under every model: a
-    /// newidle pass moves one task at most. Older kernels have CONFIG_PREEMPTION only if built for full preemption.
+    /// From 5.16 on the kernel is assumed to be built with PREEMPT_DYNAMIC, which sets CONFIG_PREEMPTION under every
+    /// model: a newidle pass moves one task at most. Older kernels have CONFIG_PREEMPTION only if built for full
+    /// preemption.
     BOTH "balance: newidle moves one task" in "detach_tasks"
     preempt_dynamic: bool = false,
         from "5.16" by "c597bfddc9e9" => true;
@@ -306,7 +307,8 @@ rules! {
     pushes_for_anything: bool = true,
         from "5.12" by "e9b9734b7465" => false;
 
-    /// If affinity forbids to push the running task, the interval may grow as if all tasks were pinned, although others wait.
+    /// If affinity forbids to push the running task, the interval may grow as if all tasks were pinned, although others
+    /// wait.
     BOTH "balance: running task is pinned" in "sched_balance_rq"
     forbidden_push_is_pinned: bool = true,
         from "5.12" unverified "read in 5.10.262, absent in 6.1.192; posted in January 2021 in one series with e9b9734b7465" => false;
@@ -356,7 +358,8 @@ rules! {
     misfit_minds_affinity: bool = false,
         from "6.10" by "22d5607400c6" => true;
 
-    /// A pass that could not move a task that is too big for its CPU counts as no failure and does not lengthen the interval.
+    /// A pass that could not move a task that is too big for its CPU counts as no failure and does not lengthen the
+    /// interval.
     BOTH "capacities: failures of big tasks" in "sched_balance_rq"
     misfit_keeps_interval: bool = false,
         from "6.10" by "58eeb2d79b54" => true;

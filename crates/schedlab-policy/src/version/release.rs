@@ -71,8 +71,8 @@ impl Release {
         self.major == other.major && self.minor == other.minor
     }
 
-    /// Whether this release contains what came in with `change`: mainline passes on to every later series, a sublevel of
-    /// a stable series to the later sublevels of that series only.
+    /// Whether this release contains what came in with `change`: mainline passes on to every later series, a sublevel
+    /// of a stable series to the later sublevels of that series only.
     pub(crate) const fn contains(self, change: Release) -> bool {
         if !change.is_mainline() {
             return self.same_series(change) && self.sublevel >= change.sublevel;
@@ -151,8 +151,8 @@ pub struct Change<T> {
     pub value: T,
 }
 
-/// The value in `release`: that of the last change in the list that it contains. Mainline's changes stand in the order of
-/// their releases, backports after them.
+/// The value in `release`: that of the last change in the list that it contains. Mainline's changes stand in the order
+/// of their releases, backports after them.
 pub(crate) const fn value_at<T: Copy>(first: T, changes: &[Change<T>], release: Release) -> T {
     let (mut value, mut index) = (first, 0);
     while index < changes.len() {
@@ -164,8 +164,8 @@ pub(crate) const fn value_at<T: Copy>(first: T, changes: &[Change<T>], release: 
     value
 }
 
-/// `from "6.12" by "COMMIT"`, `from "6.12" unverified "what it rests on"`; `seen "6.1.192" by ...`: read there, the first
-/// sublevel with it is not known.
+/// `from "6.12" by "COMMIT"`, `from "6.12" unverified "what it rests on"`; `seen "6.1.192" by ...`: read there, the
+/// first sublevel with it is not known.
 macro_rules! when {
     (from $release:literal $origin:ident $text:literal) => {
         $crate::version::release::When {

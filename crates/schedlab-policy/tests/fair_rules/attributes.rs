@@ -122,8 +122,8 @@ fn decisions_carry_rule_feature_and_numbers() {
     assert_eq!(log[1].compared, [("vruntime", MSEC as i64), ("V", MSEC as i64 / 2)]);
 }
 
-/// SCHED_IDLE is no `fair_policy()`: `__setscheduler_params` leaves nice value and slice as they were, and they are back with
-/// the next change of the nice value.
+/// SCHED_IDLE is no `fair_policy()`: `__setscheduler_params` leaves nice value and slice as they were, and they are
+/// back with the next change of the nice value.
 #[test]
 fn sched_idle_takes_neither_nice_value_nor_slice() {
     for version in ["6.1", "6.12.107", "7.2"] {

@@ -222,8 +222,8 @@ fn eevdf_delayed_sleeper_does_not_preempt() {
     }
 }
 
-/// 6.18 keeps `vprot` where the lag is: a new weight, which saves the lag of a running group, leaves it unprotected. 7.2
-/// has a field for each.
+/// 6.18 keeps `vprot` where the lag is: a new weight, which saves the lag of a running group, leaves it unprotected.
+/// 7.2 has a field for each.
 #[test]
 fn a_new_weight_ends_the_protection_of_a_running_group() {
     for (version, protected) in [("6.18.2", false), ("7.2", true)] {

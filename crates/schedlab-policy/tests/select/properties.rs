@@ -297,10 +297,11 @@ proptest! {
         prop_assert!(least > 0 || most <= 1, "idle beside a queue: {:?}", counts);
     }
 
-    /// No more hogs than CPUs: once they have settled none moves again. Two rules of older kernels keep a queue beside idle CPUs,
-    /// in which tasks take turns, so these cases are left out: up to 6.5 groups of different size (`sibling_imbalance` of 6.6
-    /// corrects it), and up to 6.7 CPUs of different capacity, as a task whose utilisation exceeds the spare capacity of the small
-    /// CPUs never moves there (3af7524b1419 of 6.8, which 6.1.192 has too, lets it move after failed passes).
+    /// No more hogs than CPUs: once they have settled none moves again. Two rules of older kernels keep a queue beside
+    /// idle CPUs, in which tasks take turns, so these cases are left out: up to 6.5 groups of different size
+    /// (`sibling_imbalance` of 6.6 corrects it), and up to 6.7 CPUs of different capacity, as a task whose utilisation
+    /// exceeds the spare capacity of the small CPUs never moves there (3af7524b1419 of 6.8, which 6.1.192 has too, lets
+    /// it move after failed passes).
     #[test]
     fn nothing_moves_while_the_load_stays_as_it_is(
         shape in (prop::sample::select(&SHAPES[..]), 1u32..5),

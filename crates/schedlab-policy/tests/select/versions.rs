@@ -14,9 +14,9 @@ fn each<T: PartialEq + std::fmt::Debug>(expected: &[(&str, T)], mut run: impl Fn
 
 #[test]
 fn an_idle_prev_with_sleepers_load() {
-    // Caches 0-1 and 2-3. The wakee's CPU 2 is idle, three tasks sleep there. 5.7 compares (1 + 1) * 100 with
-    // (3 - 1) * 112, sleepers and their load included, and moves the wakee to the waker's cache. 5.2 does not see sleepers;
-    // 5.13 keeps an idle prev before it compares anything.
+    // Caches 0-1 and 2-3. The wakee's CPU 2 is idle, three tasks sleep there. 5.7 compares (1 + 1) * 100 with (3 - 1) *
+    // 112, sleepers and their load included, and moves the wakee to the waker's cache. 5.2 does not see sleepers; 5.13
+    // keeps an idle prev before it compares anything.
     let expected = [
         ("5.2", (2, "target idle")),
         ("5.7", (1, "idle CPU search")),
@@ -40,10 +40,10 @@ fn an_idle_prev_with_sleepers_load() {
 #[test]
 fn the_budget_and_the_thread_after_it() {
     // 8 cores of 2, all busy but CPU 0; target and prev are CPU 1. The first time the hint of an idle core is followed:
-    // 5.2 tests all 16 threads, 5.7 two of the first core and one of each other, then both all 16 CPUs; 5.13 stops at the
-    // first busy thread once it has found an idle one, 6.1 begins with the next core and finds CPU 0 last. A test costs 10 us,
-    // so avg_idle / 512 is short against the search: the second time three CPUs, then the target's core; the one-pass
-    // search without the hint tries the sibling of prev first.
+    // 5.2 tests all 16 threads, 5.7 two of the first core and one of each other, then both all 16 CPUs; 5.13 stops at
+    // the first busy thread once it has found an idle one, 6.1 begins with the next core and finds CPU 0 last. A test
+    // costs 10 us, so avg_idle / 512 is short against the search: the second time three CPUs, then the target's core;
+    // the one-pass search without the hint tries the sibling of prev first.
     let passes = |first| ("idle CPU search", first, "sibling of target idle", 3 + 1);
     let one_pass = |first| ("idle core search", first, "sibling of prev idle", 1);
     let expected = [("5.2", passes(32)), ("5.7", passes(25)), ("5.13", one_pass(9)), ("6.1", one_pass(16))];
@@ -62,7 +62,8 @@ fn the_budget_and_the_thread_after_it() {
 
 #[test]
 fn forbidden_cpus_cost_budget_in_5_2() {
-    // 16 CPUs, all busy but 9. The wakee may use 0 and 8 to 15: within three, 5.2 looks at 0, 1 and 2, 5.7 at 0, 8 and 9.
+    // 16 CPUs, all busy but 9. The wakee may use 0 and 8 to 15: within three, 5.2 looks at 0, 1 and 2, 5.7 at 0, 8 and
+    // 9.
     each(&[("5.2", 0), ("5.7", 9)], |version| {
         let mut lab = Lab::new(version, (1, 1, 16, 1));
         lab.sched.set_scan_cost([100 * USEC; 5]);
@@ -110,8 +111,8 @@ fn cpus_that_run_only_idle_policy_tasks() {
 
 #[test]
 fn the_recently_used_cpu() {
-    // A task begins on CPU 4, wakes another while it runs on 0, and runs on 3 last. When it wakes itself, 3 and 4 are busy:
-    // up to 5.14 it is known to have woken others on 0; 6.1 finds 0 by searching.
+    // A task begins on CPU 4, wakes another while it runs on 0, and runs on 3 last. When it wakes itself, 3 and 4 are
+    // busy: up to 5.14 it is known to have woken others on 0; 6.1 finds 0 by searching.
     let expected =
         [("5.2", (0, "recently used idle")), ("5.13", (0, "recently used idle")), ("6.1", (0, "idle CPU search"))];
     each(&expected, |version| {
@@ -134,7 +135,8 @@ fn the_recently_used_cpu() {
 
 #[test]
 fn wakeups_of_idle_cpus_within_the_cache() {
-    // An idle CPU of the same cache, of another; and a task that is still leaving such a CPU, which the waker of 5.2 waits for.
+    // An idle CPU of the same cache, of another; and a task that is still leaving such a CPU, which the waker of 5.2
+    // waits for.
     let expected = [
         ("5.2", [(false, false), (true, false)]),
         ("5.7", [(false, false), (true, false)]),
@@ -252,8 +254,8 @@ fn sync_wakeups_stay_with_a_lone_waker_in_every_version() {
 
 #[test]
 fn a_wakee_belongs_to_its_new_cpu_before_it_is_queued_there() {
-    // What it slept on is what its vruntime is relative to, as it was at the wakeup: 10 ms more run there before the other
-    // CPU takes it from its list.
+    // What it slept on is what its vruntime is relative to, as it was at the wakeup: 10 ms more run there before the
+    // other CPU takes it from its list.
     for version in ["5.2", "6.1"] {
         let run = |waits: bool| {
             let mut lab = Lab::new(version, (1, 2, 1, 1));
@@ -307,7 +309,8 @@ fn the_iterator_mask_saves_tests_and_decides_alike() {
 
 #[test]
 fn every_domain_of_a_machine_that_was_idle_for_long_is_due_at_once() {
-    // 480 CPUs: the NUMA domain's interval is 960 ms on an idle CPU. The first CPU of another node pulls at its first turn.
+    // 480 CPUs: the NUMA domain's interval is 960 ms on an idle CPU. The first CPU of another node pulls at its first
+    // turn.
     let mut lab = Lab::new("6.12.0", (4, 1, 60, 2));
     for _ in 0..8 {
         lab.running(0);

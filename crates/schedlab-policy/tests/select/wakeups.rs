@@ -91,8 +91,8 @@ fn a_wakeup_can_ask_for_the_wakers_cpu() {
     }
 }
 
-/// Eight CPUs under one cache in two clusters; the waker is alone on CPU 0 and about to sleep, the wakee last ran on CPU 7,
-/// in the other cluster.
+/// Eight CPUs under one cache in two clusters; the waker is alone on CPU 0 and about to sleep, the wakee last ran on
+/// CPU 7, in the other cluster.
 #[test]
 fn the_cluster_of_the_target_is_searched_first() {
     for (version, busy, expected) in [

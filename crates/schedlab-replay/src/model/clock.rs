@@ -34,8 +34,8 @@ impl Model {
         };
     }
 
-    /// The clock of a charge: as it was read for it. A probe that an interrupt finds within another one is skipped (kprobes do not nest); then the run
-    /// time says how far the clock is from the last charge.
+    /// The clock of a charge: as it was read for it. A probe that an interrupt finds within another one is skipped
+    /// (kprobes do not nest); then the run time says how far the clock is from the last charge.
     pub(super) fn read_for_charge(&mut self, cpu: CpuId, curr: TaskId, ran: Nanos) -> Option<Nanos> {
         let reached = self.fair().entity(curr).exec_start + ran;
         let queue = &mut self.cpus[cpu.index()];
@@ -74,9 +74,9 @@ impl Model {
         }
     }
 
-    /// The clock at a wakeup without a run time, as where the wakee is not in the running task's group: only the levels above are
-    /// charged then. The trace's clock gives the time, with the delay of the last wakeup that was charged, and no
-    /// further than the next run time reaches.
+    /// The clock at a wakeup without a run time, as where the wakee is not in the running task's group: only the levels
+    /// above are charged then. The trace's clock gives the time, with the delay of the last wakeup that was charged,
+    /// and no further than the next run time reaches.
     pub(super) fn clock_at_wakeup(&self, wakeup: &Wakeup, wakee: TaskId) -> Nanos {
         let Wakeup { cpu, pid, waking_at, next_charge, clock, .. } = *wakeup;
         if let Some(clock) = clock {

@@ -6,8 +6,8 @@ use super::Model;
 use crate::report::StepMiss;
 
 impl Model {
-    /// The kernel printed a vruntime. A task's first one is taken if its state is unknown; later ones are compared by their growth
-    /// since the record before, so that one error counts once.
+    /// The kernel printed a vruntime. A task's first one is taken if its state is unknown; later ones are compared by
+    /// their growth since the record before, so that one error counts once.
     pub(super) fn compare_vruntime(&mut self, pid: Pid, printed: u64) {
         let now = self.now;
         let Some(task) = self.tasks.get_mut(&pid) else { return };

@@ -1,4 +1,5 @@
-//! Where the trace has a task on another CPU or queue than the model, the model is corrected, and the correction counted.
+//! Where the trace has a task on another CPU or queue than the model, the model is corrected, and the correction
+//! counted.
 
 use schedlab_model::{CpuId, Pid, TaskId};
 use schedlab_policy::fair::Enqueue;

@@ -1,10 +1,10 @@
-//! The replay as a driver of the kernel's procedures ([`schedlab_policy::procedure`]): they call the steps in the kernel's order,
-//! and each decision is compared with the recorded one, which is the one returned.
+//! The replay as a driver of the kernel's procedures ([`schedlab_policy::procedure`]): they call the steps in the
+//! kernel's order, and each decision is compared with the recorded one, which is the one returned.
 //!
-//! A trace shows a procedure in up to three parts with operations of other CPUs between them: the selection of a CPU and the
-//! enqueue; the dequeue of the running task, newidle balancing and the switch. Not taken from `try_to_wake_up`: whether the waker
-//! waits for `on_cpu` or leaves the task on a wakelist, which no record shows; the time and the CPU of the enqueue contain the
-//! effect of either.
+//! A trace shows a procedure in up to three parts with operations of other CPUs between them: the selection of a CPU
+//! and the enqueue; the dequeue of the running task, newidle balancing and the switch. Not taken from `try_to_wake_up`:
+//! whether the waker waits for `on_cpu` or leaves the task on a wakelist, which no record shows; the time and the CPU
+//! of the enqueue contain the effect of either.
 
 use schedlab_model::{CpuId, Nanos, Pid, TaskId};
 use schedlab_policy::procedure::{Driver, Effect, Scheduler, Wakeup};

@@ -1,8 +1,8 @@
 //! Groups that existed before the recording: the state of their entities and queues is taken from the trace.
 //!
-//! A probe of a task also shows the entity of its group on the CPU. What is shown first is taken, and so is the load of a queue.
-//! A queue is complete once the model has as many entities on it as the kernel shows: until then tasks are on it that no
-//! record has named yet, and nothing that depends on it is judged.
+//! A probe of a task also shows the entity of its group on the CPU. What is shown first is taken, and so is the load of
+//! a queue. A queue is complete once the model has as many entities on it as the kernel shows: until then tasks are on
+//! it that no record has named yet, and nothing that depends on it is judged.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -147,7 +147,8 @@ impl Model {
         self.tally.inputs.take(if again { InputKind::GroupLoadAgain } else { InputKind::GroupLoad });
     }
 
-    /// A task that is about to be queued gives the position of its queue in virtual time, and its group that of the queue above.
+    /// A task that is about to be queued gives the position of its queue in virtual time, and its group that of the
+    /// queue above.
     pub(super) fn position_queues(&mut self, id: TaskId, vruntime: Vruntime, first: First) {
         let (cpu, group) = (self.sched.cpu_of(id), self.fair().group_of(id));
         if group != GroupId::ROOT && self.coverage.positioned.insert((group, cpu)) {
@@ -196,8 +197,8 @@ impl Model {
         }
     }
 
-    /// The load average of a queue was updated: by the balancer's pass over all of them, or by an operation that the model does
-    /// itself at the same time of the clock.
+    /// The load average of a queue was updated: by the balancer's pass over all of them, or by an operation that the
+    /// model does itself at the same time of the clock.
     pub(super) fn update_cfs_rq_load(&mut self, update: &CfsRqUpdate) {
         let CfsRqUpdate { cpu, at, ref state, in_task } = *update;
         let group = self.groups.get(&self.group_at(state.group.at)).copied();
@@ -249,7 +250,8 @@ impl Model {
         }
     }
 
-    /// A task is about to be enqueued on a queue that is not complete: where it is placed will show, and where its group is.
+    /// A task is about to be enqueued on a queue that is not complete: where it is placed will show, and where its
+    /// group is.
     pub(super) fn enqueued_on_incomplete(&mut self, id: TaskId, cpu: CpuId) {
         if !self.coverage.preexisting {
             return;

@@ -16,7 +16,8 @@ struct Difference {
 }
 
 impl Model {
-    /// A pick: `next` is the kernel's. Contested if at least two tasks are runnable. `certain`: they were when it was made.
+    /// A pick: `next` is the kernel's. Contested if at least two tasks are runnable. `certain`: they were when it was
+    /// made.
     pub(super) fn judge_pick(&mut self, cpu: CpuId, next: Pid, certain: bool) {
         let runnable = self.runnable(cpu);
         let contested = runnable.len() > 1;

@@ -1,4 +1,5 @@
-//! One version row driven through the operations of a trace: it decides, is compared, and is then put on what the kernel decided.
+//! One version row driven through the operations of a trace: it decides, is compared, and is then put on what the
+//! kernel decided.
 //!
 //! A model is given [`Input`]s and nothing else of the trace.
 
@@ -101,7 +102,8 @@ struct Cpu {
     read_at: Nanos,
     /// It was read since the last charge.
     read_anew: bool,
-    /// The current task was charged up to this clock by the check of a new task, whose record comes before that of the charge.
+    /// The current task was charged up to this clock by the check of a new task, whose record comes before that of the
+    /// charge.
     checked: Option<(TaskId, Nanos)>,
     /// When a run time was recorded last, by the trace's clock.
     charged_at: Nanos,
@@ -117,8 +119,8 @@ struct Cpu {
     settled: bool,
     /// The model preempted the running task in a series of decisions whose outcome shows only at its end.
     preempted: Resched,
-    /// The last decision of such a series, if the model kept the running task in all of them so far: no decision of it may follow
-    /// that accounts for the flag.
+    /// The last decision of such a series, if the model kept the running task in all of them so far: no decision of it
+    /// may follow that accounts for the flag.
     pending: Option<Decision>,
     /// The queue's zero point is the kernel's.
     zero_taken: bool,

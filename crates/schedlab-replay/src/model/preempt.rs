@@ -21,7 +21,8 @@ pub(super) struct Check {
 }
 
 impl Model {
-    /// `sched_tick` or `hrtick`, after its charge. Where either may have fired, only a slice that is used up can be judged.
+    /// `sched_tick` or `hrtick`, after its charge. Where either may have fired, only a slice that is used up can be
+    /// judged.
     pub(super) fn tick(&mut self, cpu: CpuId, flag: Flag, timer: Timer) {
         let Some(curr) = self.sched.curr(cpu) else { return };
         let contested = self.fair().rq(cpu).h_nr_running > 1;
@@ -44,7 +45,8 @@ impl Model {
         flag.before_full || before == Resched::Full || self.cpus[cpu.index()].preempted == Resched::Full
     }
 
-    /// `wakeup_preempt`, compared with the record, and the model as the record has it from then on. What the model requests.
+    /// `wakeup_preempt`, compared with the record, and the model as the record has it from then on. What the model
+    /// requests.
     pub(super) fn check_preempt(&mut self, check: &Check) -> Resched {
         let Check { kind, cpu, pid, now, before, flag } = *check;
         let (Some(id), Some(curr)) = (self.task(pid), self.sched.curr(cpu)) else { return Resched::No };
@@ -62,7 +64,8 @@ impl Model {
         self.cpus[cpu.index()].checked = (kind == DecisionKind::Fork && checked > charged).then_some((curr, checked));
         let resched = level != Resched::No;
         if !self.sched.on_rq(curr) {
-            // `schedule()` is under way, in `sched_balance_newidle`: the flag stays until the switch, and the next task that is attached is not checked.
+            // `schedule()` is under way, in `sched_balance_newidle`: the flag stays until the switch, and the next task
+            // that is attached is not checked.
             let queue = &mut self.cpus[cpu.index()];
             queue.preempted = queue.preempted.max(level);
         } else {

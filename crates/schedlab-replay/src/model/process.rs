@@ -1,5 +1,5 @@
-//! Which cache a process prefers (cache-aware balancing, 7.2 and later): the row's answer is compared with the kernel's at each charge that
-//! shows the process, and the model goes on from the kernel's.
+//! Which cache a process prefers (cache-aware balancing, 7.2 and later): the row's answer is compared with the kernel's
+//! at each charge that shows the process, and the model goes on from the kernel's.
 
 use schedlab_model::{CpuId, Pid};
 use schedlab_policy::fair::ProcessShown;

@@ -1,7 +1,8 @@
 //! State that probes show, compared to the nanosecond: an entity's vruntime, deadline and lag, and its queue's sums.
 //!
-//! A queue is compared once all tasks on it are known; its zero point, which nothing determines at the beginning of a recording, is
-//! taken from the trace then. `sched_waking` is emitted without the runqueue's lock: of that event only sleeping tasks count.
+//! A queue is compared once all tasks on it are known; its zero point, which nothing determines at the beginning of a
+//! recording, is taken from the trace then. `sched_waking` is emitted without the runqueue's lock: of that event only
+//! sleeping tasks count.
 
 use schedlab_model::{CpuId, Nanos, Pid, TaskId, Vruntime};
 use schedlab_policy::fair::{GroupId, TaskState};
@@ -58,8 +59,9 @@ impl Model {
         }
     }
 
-    /// The slice of a task that is about to be placed, where slices are set by the fork. A task that was forked before all
-    /// CPUs were online has that of fewer CPUs; if there was one CPU, so has every task with a lower pid, forked before it.
+    /// The slice of a task that is about to be placed, where slices are set by the fork. A task that was forked before
+    /// all CPUs were online has that of fewer CPUs; if there was one CPU, so has every task with a lower pid, forked
+    /// before it.
     pub(crate) fn take_slice(&mut self, id: TaskId, slice: Option<Nanos>) {
         if !self.slices_are_set_by_fork() {
             return;
@@ -138,7 +140,8 @@ impl Model {
             (Field::Deadline, probe.deadline as i64, model.deadline),
             (Field::Lag, probe.lag, model.lag),
         ];
-        // The weight by which a task competes. At a charge it has that of before the tick, the pick or the enqueue around it.
+        // The weight by which a task competes. At a charge it has that of before the tick, the pick or the enqueue
+        // around it.
         let weight = probe.weight.filter(|_| probe.point != Point::Runtime);
         if let (Some(kernel), Some(id)) = (weight, self.task(probe.pid)) {
             fields.push((Field::HWeight, kernel as i64, self.fair().entity(id).h_load.weight as i64));

@@ -1,4 +1,5 @@
-//! State that the model takes from the trace: a task's where it is first shown, and the position of a queue in virtual time.
+//! State that the model takes from the trace: a task's where it is first shown, and the position of a queue in virtual
+//! time.
 
 use schedlab_model::{CpuId, Nanos, Pid, TaskId, Vruntime};
 use schedlab_policy::fair::{CpuAverages, GroupId};
@@ -10,7 +11,8 @@ use crate::operation::First;
 use crate::trace::{SelectState, TaskAverages};
 
 impl Model {
-    /// Slice of a task that is about to be placed, if the trace shows it; its lag as guessed, if nothing shows its state.
+    /// Slice of a task that is about to be placed, if the trace shows it; its lag as guessed, if nothing shows its
+    /// state.
     pub(super) fn take_lag(&mut self, id: TaskId, first: Option<First>) {
         let mut state = self.fair().view().task_state(id);
         match first {
@@ -40,9 +42,9 @@ impl Model {
         }
     }
 
-    /// A task was placed on a queue whose position in virtual time is not known: the trace shows where the task was placed, and
-    /// placement is the same everywhere. A task that `arrives` with a relative vruntime settles the position; a sleeper may have
-    /// returned to where it was.
+    /// A task was placed on a queue whose position in virtual time is not known: the trace shows where the task was
+    /// placed, and placement is the same everywhere. A task that `arrives` with a relative vruntime settles the
+    /// position; a sleeper may have returned to where it was.
     pub(super) fn align_queue(&mut self, cpu: CpuId, id: TaskId, first: Option<First>, arrives: bool) {
         let Some(first) = first else { return };
         if self.coverage.is_preexisting() {
@@ -152,7 +154,8 @@ impl Model {
         }
     }
 
-    /// The averages of a CPU's queue: a probe shows them up to `until`, or, without that, each change of them, if `followed`.
+    /// The averages of a CPU's queue: a probe shows them up to `until`, or, without that, each change of them, if
+    /// `followed`.
     pub(super) fn note_cpu_averages(
         &mut self,
         cpu: CpuId,
@@ -180,8 +183,8 @@ impl Model {
         }
     }
 
-    /// The averages of a CPU's queue as a selection reads them. The load of tasks that have left (`cfs_rq->removed`) is subtracted
-    /// without a record if no period of the averages ends then.
+    /// The averages of a CPU's queue as a selection reads them. The load of tasks that have left (`cfs_rq->removed`) is
+    /// subtracted without a record if no period of the averages ends then.
     pub fn correct_cpu_averages(&mut self, cpu: CpuId, state: &SelectState) {
         let queue = self.cpus.get_mut(cpu.index());
         let Some((averages, until)) = queue.and_then(|queue| queue.averages.as_mut()) else { return };

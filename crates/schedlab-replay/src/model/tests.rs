@@ -69,7 +69,8 @@ fn is_delayed(model: &Model) -> bool {
     se.on_rq && se.sched_delayed
 }
 
-/// TIF_NEED_RESCHED ends the check at once; with the lazy flag alone 7.2 still picks, and dequeues delayed tasks that the pick finds.
+/// TIF_NEED_RESCHED ends the check at once; with the lazy flag alone 7.2 still picks, and dequeues delayed tasks that
+/// the pick finds.
 #[test]
 fn a_lazy_flag_does_not_end_the_check() {
     for (before, before_full, preempted, delayed) in [
@@ -122,7 +123,8 @@ enum Step {
     Switch,
 }
 
-/// A flag that two decisions share counts against a row by which neither sets it, whichever decision follows or does not.
+/// A flag that two decisions share counts against a row by which neither sets it, whichever decision follows or does
+/// not.
 #[test]
 fn a_shared_flag_counts_against_the_model() {
     use Outcome::Differs;
@@ -206,8 +208,8 @@ fn a_procedure_in_parts_is_the_same_procedure() {
     }
 }
 
-/// `calc_group_shares` reads `tg->load_avg` without a lock: the weight that the operation's probe shows is that of the sum which it
-/// read, and the next record finds the current one.
+/// `calc_group_shares` reads `tg->load_avg` without a lock: the weight that the operation's probe shows is that of the
+/// sum which it read, and the next record finds the current one.
 #[test]
 fn a_weight_shows_which_sum_of_the_group_was_read() {
     let (address, shares, queued) = (0x77, 1 << 20, 1024);

@@ -1,8 +1,8 @@
 //! The load that group queues have reported and the groups' sums (`tg->load_avg`).
 //!
-//! `calc_group_shares` reads the sum without a lock. It may see it before or after another CPU has reported, whatever the order of
-//! the two CPUs' records: a dequeue is read from the record of its charge, but reports later. The weight that an operation's own
-//! probe shows is that of the sum which was read.
+//! `calc_group_shares` reads the sum without a lock. It may see it before or after another CPU has reported, whatever
+//! the order of the two CPUs' records: a dequeue is read from the record of its charge, but reports later. The weight
+//! that an operation's own probe shows is that of the sum which was read.
 
 use std::collections::BTreeMap;
 
@@ -53,8 +53,8 @@ impl TgSums {
 }
 
 impl Model {
-    /// The load that a queue has reported, and the group's sum, as probes show them: inputs if the group existed before the
-    /// recording.
+    /// The load that a queue has reported, and the group's sum, as probes show them: inputs if the group existed before
+    /// the recording.
     pub(super) fn update_tg_load(&mut self, (address, task): (u64, Option<Pid>), cpu: CpuId, next: TgLoad) {
         let known = self.groups.get(&self.group_at(address)).copied();
         let Some(group) = known.or_else(|| self.new_group_of(task?)) else { return };
@@ -95,8 +95,8 @@ impl Model {
         self.sched.follow().restore().contribution(group, cpu, contribution);
     }
 
-    /// Which sums this operation reads: those that a probe shows; else the current one, or one of the latest if that one
-    /// gives the weight that the operation's own probe shows.
+    /// Which sums this operation reads: those that a probe shows; else the current one, or one of the latest if that
+    /// one gives the weight that the operation's own probe shows.
     fn find_sum_read(&mut self, group: GroupId, cpu: CpuId, next: TgLoad) {
         self.read_current_sum(group);
         let current = self.others(group, cpu);
@@ -167,7 +167,8 @@ impl Model {
         waiting.wrapping_add(weight) as i64
     }
 
-    /// Whether `calc_group_shares` gives this weight to a queue with this load if the group's other queues have reported `others`.
+    /// Whether `calc_group_shares` gives this weight to a queue with this load if the group's other queues have
+    /// reported `others`.
     fn is_weight_of(&self, group: GroupId, shown: QueueWeight, load: i64, others: i64) -> bool {
         let (task_group, config) = (self.fair().group(group), &self.fair().config);
         let (cpus, signals) = (config.nr_cpus as u64, &config.rules.pelt);

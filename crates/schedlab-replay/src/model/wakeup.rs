@@ -84,9 +84,9 @@ impl Model {
         }
     }
 
-    /// Whether the running task is charged after a task of another group is queued, in the preemption check or by `schedule()`:
-    /// up to 6.8 a new weight of a waiting group charges nobody. The probe of the charge shows the queue with that weight, and where
-    /// the weight depends on V (from 6.7 on), the order matters.
+    /// Whether the running task is charged after a task of another group is queued, in the preemption check or by
+    /// `schedule()`: up to 6.8 a new weight of a waiting group charges nobody. The probe of the charge shows the queue
+    /// with that weight, and where the weight depends on V (from 6.7 on), the order matters.
     pub(super) fn enqueue_charges_nobody(&self, cpu: CpuId, id: TaskId) -> bool {
         self.is_eevdf() && !self.fair().config.version.rules.reweight_charges && self.waits_beside_curr(cpu, id)
     }

@@ -1,8 +1,10 @@
-//! The CPU that a row selects for a task that wakes, forks or execs (`select_task_rq_fair`), compared with the kernel's.
+//! The CPU that a row selects for a task that wakes, forks or execs (`select_task_rq_fair`), compared with the
+//! kernel's.
 //!
 //! A selection reads the state of other CPUs without their locks, and the trace does not show all of that state. The
-//! selection is repeated with every value that the unknown state may have had (`unknown`). If all results are equal, it is
-//! judged. If they differ and none is the kernel's, it counts as a disagreement; if one of them is, it is counted as unjudged.
+//! selection is repeated with every value that the unknown state may have had (`unknown`). If all results are equal, it
+//! is judged. If they differ and none is the kernel's, it counts as a disagreement; if one of them is, it is counted as
+//! unjudged.
 
 mod unknown;
 
@@ -19,7 +21,8 @@ use crate::operation::{Input, Operation, Select, Switch};
 use crate::report::PlacementMiss;
 use crate::topology::Machine;
 
-/// The time after which a load average from before the trace has decayed to less than a thousandth (it halves in 32 ms).
+/// The time after which a load average from before the trace has decayed to less than a thousandth (it halves in 32
+/// ms).
 const LOADS_FORGOTTEN: Nanos = 345 * MSEC;
 
 /// The selections of one row.
@@ -124,8 +127,8 @@ impl Placements {
         }
     }
 
-    /// `sched_balance_newidle` sets `idle_stamp` before its first pass. An idle CPU may come there again without a switch, as where a task
-    /// that was queued on it was moved away before it ran.
+    /// `sched_balance_newidle` sets `idle_stamp` before its first pass. An idle CPU may come there again without a
+    /// switch, as where a task that was queued on it was moved away before it ran.
     pub fn note_newidle(&mut self, cpu: CpuId, was_idle: bool, now: Nanos) {
         match was_idle {
             true => self.kernel.enter_idle(cpu, now),

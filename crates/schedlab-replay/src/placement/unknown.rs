@@ -101,8 +101,8 @@ impl Placements {
         (0..1 << changing.len()).map(with).collect()
     }
 
-    /// Under SIS_PROP the limit follows from the idle times of the waker's CPU and the time that searches took, which no
-    /// record shows.
+    /// Under SIS_PROP the limit follows from the idle times of the waker's CPU and the time that searches took, which
+    /// no record shows.
     fn limits(&self, select: &Select) -> Vec<u32> {
         let size = self.kernel.topology().llc(select.prev).count() as u32;
         match select.state {
@@ -113,8 +113,9 @@ impl Placements {
         }
     }
 
-    /// Flips of waker and wakee. Where they are not known: so that `wake_wide` is false, and so that it is true if it can be. A
-    /// waker whose flips are known may have halved them once more or once less, unless it is recorded when it did so last.
+    /// Flips of waker and wakee. Where they are not known: so that `wake_wide` is false, and so that it is true if it
+    /// can be. A waker whose flips are known may have halved them once more or once less, unless it is recorded when it
+    /// did so last.
     fn flips(&self, select: &Select, waker: Waker) -> Vec<Flips> {
         let size = self.kernel.topology().llc(select.this).count() as u32;
         let of_waker = waker.filter(|(_, pid)| self.flips.contains(pid));

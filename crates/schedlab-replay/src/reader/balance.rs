@@ -151,8 +151,8 @@ impl Reader {
     }
 
     /// A task that runs or is woken has been attached, though the code that moves it has emitted nothing more. An idle
-    /// CPU has looked for a task to run by then, unless a probe of the task that is woken finds one on its queue, or reads
-    /// the queue of a group, which does not show whether the CPU's own is empty.
+    /// CPU has looked for a task to run by then, unless a probe of the task that is woken finds one on its queue, or
+    /// reads the queue of a group, which does not show whether the CPU's own is empty.
     pub(super) fn attach_named_task(&mut self, entry: &Entry, kind: Kind, ahead: &Window<'_>) {
         let (Kind::Switch { next: pid, .. } | Kind::Waking { pid, .. }) = kind else { return };
         let has_task = |view: &Cpu| view.moving.iter().any(|moving| moving.pid == pid);
@@ -258,8 +258,9 @@ impl Reader {
     }
 }
 
-/// Whether the probe of a `sched_waking` finds tasks on the queue on which the task was last, or does not show the root's
-/// queue of that CPU: up to 7.2 it counts the tasks of the task's group there, and others may be queued beside them.
+/// Whether the probe of a `sched_waking` finds tasks on the queue on which the task was last, or does not show the
+/// root's queue of that CPU: up to 7.2 it counts the tasks of the task's group there, and others may be queued beside
+/// them.
 fn may_find_queued(entry: &Entry, pid: Pid, ahead: &Window<'_>) -> bool {
     let mut own = ahead.look(LookAhead::TaskCode).filter(|next| next.cpu == entry.cpu);
     let probe = own.next().map(|next| next.what);

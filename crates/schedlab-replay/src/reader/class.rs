@@ -65,11 +65,11 @@ impl Reader {
     }
 
     /// A task is enqueued without a wakeup: the change that the running task has announced for it is made here, if no
-    /// charge preceded it. A change that was not announced is a new affinity (`do_set_cpus_allowed`), set by any code: a
-    /// kernel thread its own, as the rescuer of a workqueue does, a write to a cpuset those of the tasks in it, or a
+    /// charge preceded it. A change that was not announced is a new affinity (`do_set_cpus_allowed`), set by any code:
+    /// a kernel thread its own, as the rescuer of a workqueue does, a write to a cpuset those of the tasks in it, or a
     /// `sched_setaffinity` whose record is missing. Nice values and policies are announced by probes of their own.
-    /// `sched_setnuma` enqueues a task in the same way. It changes the node that the task prefers and not its mask, so that
-    /// on a machine with several nodes the mask counts as unchanged.
+    /// `sched_setnuma` enqueues a task in the same way. It changes the node that the task prefers and not its mask, so
+    /// that on a machine with several nodes the mask counts as unchanged.
     pub(super) fn requeued(&mut self, entry: &Entry, on: CpuId, (pid, restored): (Pid, bool), ahead: &Window<'_>) {
         let announced =
             self.tasks.get(&entry.pid).and_then(|task| task.change).is_some_and(|change| change.pid() == pid);

@@ -163,11 +163,12 @@ fn charges(entry: &Entry, pid: Pid) -> bool {
     matches!(entry.kind(), Some(Kind::Runtime { pid: of, .. }) if of == pid)
 }
 
-/// Whether a charge after a yield is that of a `schedule()` which switches: an interrupt that no record shows has updated
-/// the clock since the yield, or the task was preempted in between. Other code that charges the running task has set
-/// need-resched, locks the queue alone, or locks the task as well (`task_rq_lock`), as a change of its attributes or a
-/// read of its run time does. The latter holds as many locks as `schedule()`, which differs in what follows: it
-/// enqueues nothing again, and keeps the queue's lock up to its switch, so that no other CPU changes the queue.
+/// Whether a charge after a yield is that of a `schedule()` which switches: an interrupt that no record shows has
+/// updated the clock since the yield, or the task was preempted in between. Other code that charges the running task
+/// has set need-resched, locks the queue alone, or locks the task as well (`task_rq_lock`), as a change of its
+/// attributes or a read of its run time does. The latter holds as many locks as `schedule()`, which differs in what
+/// follows: it enqueues nothing again, and keeps the queue's lock up to its switch, so that no other CPU changes the
+/// queue.
 pub fn schedule_switches<'a>(entry: &Entry, pid: Pid, mut behind: impl Iterator<Item = &'a Entry>) -> bool {
     let ends = behind.find(|next| match next.what {
         What::Event(Kind::Wakeup { target_cpu: to, .. } | Kind::WakeupNew { target_cpu: to, .. })

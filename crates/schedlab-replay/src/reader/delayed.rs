@@ -1,7 +1,7 @@
 //! A task whose dequeue was delayed when the recording began.
 //!
-//! If the pick dequeues it later, no record shows that: the first that names it is a wakeup from sleep. But until then the queue
-//! has one entity more than the records account for, with this task's share in the weighted sum:
+//! If the pick dequeues it later, no record shows that: the first that names it is a wakeup from sleep. But until then
+//! the queue has one entity more than the records account for, with this task's share in the weighted sum:
 //!
 //! ```text
 //! sum - sum of (v_i - zero) w_i over the tasks known to wait = (v - zero) w, and likewise for the sum of weights
@@ -37,7 +37,8 @@ impl Reader {
     }
 }
 
-/// That task on the CPU of the first record, with its priority and its state. `queued`: the tasks that were queued there.
+/// That task on the CPU of the first record, with its priority and its state. `queued`: the tasks that were queued
+/// there.
 pub fn delayed_task(now: &Entry, queued: &[(Pid, CpuId)], ahead: &Window<'_>) -> Option<(i32, Probe)> {
     let sums = first_sums(now, ahead)?;
     if sums.count as usize != queued.len() + 2 {
@@ -54,7 +55,8 @@ pub fn delayed_task(now: &Entry, queued: &[(Pid, CpuId)], ahead: &Window<'_>) ->
     })
 }
 
-/// Whether the sums of a queue are those of these tasks, given by priority and vruntime. From 7.1 on weights are scaled up by `shift`.
+/// Whether the sums of a queue are those of these tasks, given by priority and vruntime. From 7.1 on weights are scaled
+/// up by `shift`.
 fn is_sum_of(sums: Sums, mut tasks: impl Iterator<Item = (i32, u64)>, shift: u32) -> bool {
     let (sum, weight) = tasks.by_ref().fold((0i64, 0u64), |(sum, total), (prio, vruntime)| {
         let weight = LoadWeight::of_task(nice(prio), FairPolicy::Normal).scaled() << shift;

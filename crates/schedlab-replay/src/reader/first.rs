@@ -38,9 +38,10 @@ impl Reader {
     }
 }
 
-/// The tasks that were queued before the first record, and their CPUs: those that a switch puts on the CPU, that the balancer moves,
-/// or that a wakeup finds on its queue, before any other record names them. However long they waited, the CPU was not idle until
-/// then; a task that is put on a CPU which was idle before has been woken without a record, as the code that records does.
+/// The tasks that were queued before the first record, and their CPUs: those that a switch puts on the CPU, that the
+/// balancer moves, or that a wakeup finds on its queue, before any other record names them. However long they waited,
+/// the CPU was not idle until then; a task that is put on a CPU which was idle before has been woken without a record,
+/// as the code that records does.
 pub fn initial_tasks(now: &Entry, ahead: &Window<'_>) -> Vec<(Pid, CpuId)> {
     let (mut named, mut found, mut idled) = (BTreeSet::from([0]), Vec::new(), BTreeSet::new());
     let mut waking = None;
@@ -115,8 +116,8 @@ pub fn group_ahead(pid: Pid, ahead: &Window<'_>) -> Option<Address> {
     })
 }
 
-/// Whether the probe at `sched_stat_runtime` reads vruntime after the charge: two such probes of a task in one run differ by
-/// the later run time then, else by the earlier one.
+/// Whether the probe at `sched_stat_runtime` reads vruntime after the charge: two such probes of a task in one run
+/// differ by the later run time then, else by the earlier one.
 pub fn probes_follow_charges(ahead: &Window<'_>) -> bool {
     let mut last: Option<(Pid, u64, u64)> = None;
     let mut charged = None;

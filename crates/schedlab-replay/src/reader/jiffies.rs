@@ -1,8 +1,8 @@
 //! The tick count, where no probe reads it.
 //!
-//! `jiffies` advances with the time. Other probes show tick counts that are past or present: when a task's flips were last
-//! halved (`wakee_flip_decay_ts`), when the part of a queue in its CPU's load was computed (`last_h_load_update`). The one
-//! that is furthest ahead is the present count, or a little less.
+//! `jiffies` advances with the time. Other probes show tick counts that are past or present: when a task's flips were
+//! last halved (`wakee_flip_decay_ts`), when the part of a queue in its CPU's load was computed (`last_h_load_update`).
+//! The one that is furthest ahead is the present count, or a little less.
 
 use schedlab_model::Nanos;
 

@@ -163,8 +163,8 @@ struct Cpu {
     wakes: Option<Pid>,
     /// When it became idle or busy last.
     idle_changed: Nanos,
-    /// The sums of groups that code on this CPU has read last since its last event other than a charge, or since its last
-    /// tick, by queue and group.
+    /// The sums of groups that code on this CPU has read last since its last event other than a charge, or since its
+    /// last tick, by queue and group.
     sums_read: BTreeMap<(CpuId, u64), OthersLoad>,
     /// Code on this CPU charged the current task of another one for a wakeup: that CPU, and its flag before the check.
     checking: Option<(CpuId, bool)>,

@@ -100,7 +100,8 @@ impl Reader {
         self.tasks.values().filter_map(waits).collect()
     }
 
-    /// CPUs whose idle state changes around a selection: the records that show it are not ordered with what the selection read.
+    /// CPUs whose idle state changes around a selection: the records that show it are not ordered with what the
+    /// selection read.
     fn changing_cpus(&self, entry: &Entry, until: Nanos, ahead: &Window<'_>) -> CpuMask {
         let since = entry.time.saturating_sub(SEEN_WITHIN);
         let mut changing = self.cpus_where(|reader, cpu| {

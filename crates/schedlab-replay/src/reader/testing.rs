@@ -7,7 +7,8 @@ use crate::header::kernel;
 use crate::operation::Operation;
 use crate::trace::Window;
 
-/// The operations of a trace with two CPUs: the kernel's release and lines of ftrace text, whose indentation does not matter.
+/// The operations of a trace with two CPUs: the kernel's release and lines of ftrace text, whose indentation does not
+/// matter.
 pub fn operations(release: &str, text: &str) -> Vec<Operation> {
     static NTH: AtomicUsize = AtomicUsize::new(0);
     let nth = NTH.fetch_add(1, Ordering::Relaxed);

@@ -103,8 +103,8 @@ fn a_task_that_is_preempted_before_it_yields_does_so_later() {
     check("7.3.4", &[preempted, yields], &wanted);
 }
 
-/// An interrupt comes between the yield and its `schedule()`, and preempts. That uses the skipped update of the clock up
-/// (RQCF_REQ_SKIP), so nothing is charged there, and the `schedule()` of the yield comes when the task runs again.
+/// An interrupt comes between the yield and its `schedule()`, and preempts. That uses the skipped update of the clock
+/// up (RQCF_REQ_SKIP), so nothing is charged there, and the `schedule()` of the yield comes when the task runs again.
 #[test]
 fn a_task_that_is_preempted_in_its_yield_schedules_when_it_runs_again() {
     let flagged = "a-1 [000] dNh1. 0.004100: sched_stat_runtime: comm=a pid=1 runtime=90000 [ns]\n";
@@ -133,8 +133,8 @@ fn a_task_that_is_preempted_in_its_yield_schedules_when_it_runs_again() {
 
 const TICK_LATER: &str = "a-1 [000] d.h1. 0.014000: sched_stat_runtime: comm=a pid=1 runtime=3700000 [ns]\n";
 
-/// A task that enters `sched_yield` and is of another class by then, or that is alone, does not yield at its next charge
-/// in the fair class.
+/// A task that enters `sched_yield` and is of another class by then, or that is alone, does not yield at its next
+/// charge in the fair class.
 #[test]
 fn a_yield_that_charged_nothing_is_over_at_the_tasks_next_call() {
     let yields = "a-1 [000] ..... 0.004000: sys_sched_yield()\n";
@@ -163,7 +163,8 @@ fn the_schedule_of_a_yield_may_charge_the_task_again() {
 }
 
 /// Code that locks the task as well as its queue (`task_rq_lock`) charges it with the preempt count of `schedule()`: a
-/// change of its attributes enqueues it again, and another CPU gets the lock before the switch. `schedule()` does neither.
+/// change of its attributes enqueues it again, and another CPU gets the lock before the switch. `schedule()` does
+/// neither.
 #[test]
 fn a_charge_under_task_rq_lock_after_a_yield_is_not_that_of_its_schedule() {
     let charged = "a-1 [000] d..2. 0.004070: sched_stat_runtime: comm=a pid=1 runtime=12000 [ns]\n";
@@ -251,8 +252,8 @@ fn a_task_that_is_enqueued_as_it_was_may_have_a_new_preferred_node() {
     }
 }
 
-/// Code that sets the affinity of a waiting task moves it itself, to the CPU on which it runs or to another one: that CPU
-/// has not dequeued its running task, whether or not a record names the call.
+/// Code that sets the affinity of a waiting task moves it itself, to the CPU on which it runs or to another one: that
+/// CPU has not dequeued its running task, whether or not a record names the call.
 #[test]
 fn a_task_that_gets_a_new_affinity_may_be_moved_by_the_code_that_sets_it() {
     let sets = "

@@ -1,8 +1,8 @@
-//! The load that group queues have reported (`tg_load_avg_contrib`) and the groups' sums (`tg->load_avg`), as the next probes
-//! show them.
+//! The load that group queues have reported (`tg_load_avg_contrib`) and the groups' sums (`tg->load_avg`), as the next
+//! probes show them.
 //!
-//! A queue reports at most once in a millisecond of `sched_clock_cpu`, and reads without a lock what others reported. No record shows
-//! either, so both are inputs, as clocks are.
+//! A queue reports at most once in a millisecond of `sched_clock_cpu`, and reads without a lock what others reported.
+//! No record shows either, so both are inputs, as clocks are.
 
 use schedlab_model::{CpuId, Pid};
 use schedlab_trace::Kind;
@@ -55,7 +55,8 @@ impl Reader {
         }
     }
 
-    /// The sums that code on CPU `by` has read to enqueue a task on another queue, before this record or behind its charge.
+    /// The sums that code on CPU `by` has read to enqueue a task on another queue, before this record or behind its
+    /// charge.
     pub(super) fn read_sums_of(&mut self, by: CpuId, entry: &Entry, (pid, to): (Pid, CpuId), ahead: &Window<'_>) {
         for group in self.addresses(pid, ahead) {
             let others = match by == entry.cpu {
@@ -74,8 +75,8 @@ impl Reader {
         self.cpus.get(by.index())?.sums_read.get(&(cpu, group)).copied()
     }
 
-    /// The sums from which the operation of a record computes the weight of a group's queue. Code charges before it reads
-    /// them, and all else that it does is recorded after.
+    /// The sums from which the operation of a record computes the weight of a group's queue. Code charges before it
+    /// reads them, and all else that it does is recorded after.
     fn others_read(&self, entry: &Entry, group: u64, cpu: CpuId, ahead: &Window<'_>) -> Option<OthersLoad> {
         if !matches!(entry.kind(), Some(Kind::Runtime { .. })) {
             return self.others_read_before(entry.cpu, group, cpu);

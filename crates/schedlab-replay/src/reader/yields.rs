@@ -24,7 +24,8 @@ impl Reader {
         }
     }
 
-    /// The running task's `sched_yield` is over: `switches`, or it was picked again. Another class yields in its own way.
+    /// The running task's `sched_yield` is over: `switches`, or it was picked again. Another class yields in its own
+    /// way.
     pub(super) fn end_yield(&mut self, entry: &Entry, switches: bool) {
         let Entry { cpu, pid, .. } = *entry;
         if self.current(cpu) != Some(pid) {

@@ -126,7 +126,8 @@ impl Cpu {
         }
         // A charge may be that by schedule().
         request.task_ran |= request.at < entry.time && !matches!(entry.kind(), Some(Kind::Runtime { .. }));
-        // schedule() has not begun: a record with preemption enabled shows that the check point did not lead to a switch.
+        // schedule() has not begun: a record with preemption enabled shows that the check point did not lead to a
+        // switch.
         if entry.is_check_point() {
             let passed = request.due.filter(|(time, _)| *time < entry.time && !request.remote);
             if let Some((_, place)) = passed {

@@ -1,5 +1,5 @@
-//! From a request to reschedule to the switch: the check point at which the preemption model honours the request, and the
-//! kernel's switch.
+//! From a request to reschedule to the switch: the check point at which the preemption model honours the request, and
+//! the kernel's switch.
 //!
 //! ```text
 //! request        honoured at
@@ -8,10 +8,11 @@
 //! lazy           in user mode the end of the interrupt, in kernel mode the return from the call; the next tick makes it a full one
 //! ```
 //!
-//! The predicted delay ends with the last record before that check point, or at the next tick of the CPU's period; the recorded one with the
-//! switch. A request agrees if the switch is the first record after its check point.
-//! Not judged: requests that end because the task blocks or because it is picked again, and those in a context that the trace does not
-//! show: without records of system calls neither kernel mode and user mode nor the check points can be distinguished.
+//! The predicted delay ends with the last record before that check point, or at the next tick of the CPU's period; the
+//! recorded one with the switch. A request agrees if the switch is the first record after its check point. Not judged:
+//! requests that end because the task blocks or because it is picked again, and those in a context that the trace does
+//! not show: without records of system calls neither kernel mode and user mode nor the check points can be
+//! distinguished.
 
 mod cpu;
 mod score;

@@ -1,8 +1,11 @@
 //! The entry of a system call, in each of the forms in which traces hold it:
 //!
-//! - ftrace text, `sys_setpriority(which: 0, who: 1f, niceval: fffffffb)`: numbers in base 16, the name ends at the first argument's
-//! - `trace-cmd report` and `perf script`, `sys_enter_setpriority: which: 0x00000000, who: 0x0000001f, niceval: 0xfffffffb`
-//! - binary files, whose fields are numbers of 64 bits: `sys_enter_setpriority: __syscall_nr=141 which=0 who=31 niceval=4294967291`
+//! - ftrace text, `sys_setpriority(which: 0, who: 1f, niceval: fffffffb)`: numbers in base 16, the name ends at the
+//!   first argument's
+//! - `trace-cmd report` and `perf script`, `sys_enter_setpriority: which: 0x00000000, who: 0x0000001f, niceval:
+//!   0xfffffffb`
+//! - binary files, whose fields are numbers of 64 bits: `sys_enter_setpriority: __syscall_nr=141 which=0 who=31
+//!   niceval=4294967291`
 
 use schedlab_trace::Fields;
 

@@ -9,7 +9,8 @@ use super::call::Call;
 /// A change that is about to be made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SchedChange {
-    /// `__sched_setscheduler`. The policy has its number in user space; a slice of 0 means none. `pid` may be [`UNNAMED`].
+    /// `__sched_setscheduler`. The policy has its number in user space; a slice of 0 means none. `pid` may be
+    /// [`UNNAMED`].
     Scheduler { pid: Pid, policy: u32, nice: i8, slice: Nanos },
     /// System call `sched_setscheduler`: nice value and slice stay. It may fail.
     Policy { pid: Pid, policy: u32 },

@@ -51,8 +51,8 @@ pub enum What {
     Change(SchedChange),
     /// A system call that changes attributes names a task; another record may say what it requests.
     ChangeTarget(Pid),
-    /// `clock_task` of a runqueue, read with its lock held: that of `cpu`, else that of the task's CPU. `move_task`: the task is
-    /// enqueued again after a change that moves it (ENQUEUE_RESTORE | ENQUEUE_MOVE).
+    /// `clock_task` of a runqueue, read with its lock held: that of `cpu`, else that of the task's CPU. `move_task`:
+    /// the task is enqueued again after a change that moves it (ENQUEUE_RESTORE | ENQUEUE_MOVE).
     Clock {
         cpu: Option<CpuId>,
         pid: Pid,
@@ -115,7 +115,8 @@ pub enum What {
 }
 
 impl Entry {
-    /// The entries that a record stands for: one, or two for a probe at a switch. `selects`: the flags of the recorded kernel.
+    /// The entries that a record stands for: one, or two for a probe at a switch. `selects`: the flags of the recorded
+    /// kernel.
     pub fn of(record: &Record<'_>, selects: SelectFlags) -> [Option<Entry>; 2] {
         let Record { time, cpu, pid, flags, .. } = *record;
         let preempts = matches!(record.body, Body::Event(_, words) if words.prev_state.ends_with('+'));
@@ -200,7 +201,8 @@ impl Entry {
         matches!(self.what, What::EnterCall | What::LeaveCall)
     }
 
-    /// Whether it was emitted in task context where preemption is enabled: entry of a call, return from one, `__cond_resched`.
+    /// Whether it was emitted in task context where preemption is enabled: entry of a call, return from one,
+    /// `__cond_resched`.
     pub fn is_check_point(&self) -> bool {
         self.is_system_call() || matches!(self.what, What::ReschedPoint)
     }
@@ -230,7 +232,8 @@ impl Entry {
         self.flags.0[3].is_ascii_hexdigit().then_some(self.flags.0[3])
     }
 
-    /// Scheduler events are emitted with interrupts off; one without any flag is from a trace without the column of flags.
+    /// Scheduler events are emitted with interrupts off; one without any flag is from a trace without the column of
+    /// flags.
     pub fn has_flags(&self) -> bool {
         self.flags != Flags::NONE || !matches!(self.what, What::Event(kind) if locked(&kind))
     }

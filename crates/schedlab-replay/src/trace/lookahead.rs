@@ -1,7 +1,9 @@
-//! What the reader looks for in later records: the list is complete, because the window gives access to them by kind only.
+//! What the reader looks for in later records: the list is complete, because the window gives access to them by kind
+//! only.
 //!
-//! A trace records most decisions before their outcome, and some operations by nothing but their consequences. None of the kinds
-//! reaches a model except as a field of an [`Operation`](crate::operation::Operation), and each use is counted.
+//! A trace records most decisions before their outcome, and some operations by nothing but their consequences. None of
+//! the kinds reaches a model except as a field of an [`Operation`](crate::operation::Operation), and each use is
+//! counted.
 
 use serde::Serialize;
 

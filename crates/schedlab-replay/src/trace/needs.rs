@@ -60,7 +60,8 @@ impl Needs {
         }
     }
 
-    /// What the trace lacks, in words. `unannounced`: changes of nice values and classes that neither a call nor a probe announced.
+    /// What the trace lacks, in words. `unannounced`: changes of nice values and classes that neither a call nor a
+    /// probe announced.
     pub fn missing(&self, header: &Header, unannounced: u64) -> Vec<String> {
         let mut missing = Vec::new();
         let mut lacks = |lacks: bool, what: &str| missing.extend(lacks.then(|| what.to_owned()));

@@ -234,7 +234,8 @@ fn queue_load(fields: Fields<'_>) -> Option<QueueLoad> {
     Some(QueueLoad { load: load(fields, ["ql", "qs", "qt", "qp"])?, tg_updated_at: tg_updated_at(fields)? })
 }
 
-/// `last_update_tg_load_avg` is read from `sched_clock_cpu`, which leads `clock_task` by the time that no task is charged for.
+/// `last_update_tg_load_avg` is read from `sched_clock_cpu`, which leads `clock_task` by the time that no task is
+/// charged for.
 fn tg_updated_at(fields: Fields<'_>) -> Option<Nanos> {
     let (updated, clock, clock_task): (Nanos, Nanos, Nanos) =
         (fields.number("qu")?, fields.number("ck")?, fields.number("c")?);

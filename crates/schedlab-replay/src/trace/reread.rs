@@ -1,8 +1,9 @@
 //! States that `sched_switch` read too late.
 //!
-//! Up to 5.17 the record reads the state of the task that leaves when it is made (`__trace_sched_switch_state`), and not when `__schedule` decided
-//! that the task sleeps. Once a waker on another CPU has set TASK_WAKING (`try_to_wake_up`, behind `sched_waking`), it says R. The record's time is
-//! taken before the state is read, so that the `sched_waking` may have a later time.
+//! Up to 5.17 the record reads the state of the task that leaves when it is made (`__trace_sched_switch_state`), and
+//! not when `__schedule` decided that the task sleeps. Once a waker on another CPU has set TASK_WAKING
+//! (`try_to_wake_up`, behind `sched_waking`), it says R. The record's time is taken before the state is read, so that
+//! the `sched_waking` may have a later time.
 
 use std::collections::BTreeMap;
 
@@ -30,8 +31,9 @@ impl RereadStates {
         RereadStates { late, runnable: BTreeMap::new() }
     }
 
-    /// Reads the entry of that number. Returns the number of an earlier one whose task had gone to sleep: it is woken before it runs again, and a task
-    /// that waits on a queue cannot be woken. One that was preempted in the kernel (R+) may be.
+    /// Reads the entry of that number. Returns the number of an earlier one whose task had gone to sleep: it is woken
+    /// before it runs again, and a task that waits on a queue cannot be woken. One that was preempted in the kernel
+    /// (R+) may be.
     pub fn read(&mut self, number: u64, entry: &Entry) -> Option<u64> {
         match entry.what {
             _ if !self.late => None,

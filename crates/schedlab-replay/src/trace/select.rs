@@ -20,8 +20,8 @@ pub struct SelectFlags {
 }
 
 impl SelectFlags {
-    /// WF_EXEC, WF_FORK and WF_SYNC. Up to 5.12 the argument is `sd_flag`, whose bits SD_BALANCE_EXEC and SD_BALANCE_FORK are
-    /// the same from 5.8 on.
+    /// WF_EXEC, WF_FORK and WF_SYNC. Up to 5.12 the argument is `sd_flag`, whose bits SD_BALANCE_EXEC and
+    /// SD_BALANCE_FORK are the same from 5.8 on.
     const LATER: SelectFlags = SelectFlags { exec: 0x02, fork: 0x04, sync: 0x10 };
     /// Up to 5.7 SD_LOAD_BALANCE was bit 0 (36c5bdc43870).
     const BEFORE: SelectFlags = SelectFlags { exec: 0x04, fork: 0x08, sync: 0 };

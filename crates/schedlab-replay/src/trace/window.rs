@@ -155,8 +155,8 @@ impl<'r> Window<'r> {
         LookAhead::ALL.into_iter().zip(self.looks.iter().map(|cell| cell.get().records))
     }
 
-    /// Fixes the number of CPUs: that of the header, or as many as the records read so far name. Later records of other CPUs
-    /// are skipped.
+    /// Fixes the number of CPUs: that of the header, or as many as the records read so far name. Later records of other
+    /// CPUs are skipped.
     pub fn fix_cpus(&mut self, header: Option<usize>) -> usize {
         self.cpus = self.cpus.max(header.unwrap_or(1).min(MAX_CPUS));
         self.fixed = true;

@@ -1,5 +1,5 @@
-//! Every key of a scenario or machine file, one line each and one file per kind of table. The reader accepts exactly the keys
-//! that docs/scenario.md documents.
+//! Every key of a scenario or machine file, one line each and one file per kind of table. The reader accepts exactly
+//! the keys that docs/scenario.md documents.
 
 mod arm;
 mod cgroup;

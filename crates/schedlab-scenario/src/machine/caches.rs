@@ -55,7 +55,8 @@ fn front_end(value: &Value) -> Result<FrontEnd> {
     }
 }
 
-/// Which CPUs share a cache, if the table says so: not fewer than share the nearer one, and all of its domain share the last.
+/// Which CPUs share a cache, if the table says so: not fewer than share the nearer one, and all of its domain share the
+/// last.
 fn shared(table: &Table, usual: SharedBy, nearer: Option<CacheLevel>) -> Result<SharedBy> {
     let Some(value) = table.get("shared-by") else { return Ok(usual) };
     let shared_by = match value.string(SHARED_BY)? {

@@ -1,7 +1,9 @@
-//! The `[[cpu-type]]` of a machine: the speed of CPUs relative to the fastest ones, and the power that their frequencies need.
+//! The `[[cpu-type]]` of a machine: the speed of CPUs relative to the fastest ones, and the power that their
+//! frequencies need.
 //!
-//! Power of a state = coefficient * voltage^2 * frequency, as the kernel computes it from `dynamic-power-coefficient` of a
-//! device tree (`_get_dt_power`, drivers/opp/of.c); its performance = capacity * frequency / the highest frequency.
+//! Power of a state = coefficient * voltage^2 * frequency, as the kernel computes it from `dynamic-power-coefficient`
+//! of a device tree (`_get_dt_power`, drivers/opp/of.c); its performance = capacity * frequency / the highest
+//! frequency.
 
 use schedlab_model::{Capacities, CpuMask, PerfDomain, PerfState, Topology, FULL_CAPACITY};
 

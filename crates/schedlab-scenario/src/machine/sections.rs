@@ -1,4 +1,5 @@
-//! The `[[sections]]` of a machine: where the system calls of its kernel may reschedule, as `calibrate --sections` measures it.
+//! The `[[sections]]` of a machine: where the system calls of its kernel may reschedule, as `calibrate --sections`
+//! measures it.
 
 use std::sync::{Arc, OnceLock};
 
@@ -49,7 +50,8 @@ pub(super) fn read(machine: &Table, base: Option<&Arc<Vec<CallSections>>>) -> Re
     }
 }
 
-/// The table that was measured on one kernel, for every machine that has none: only shares of a call's length are taken from it.
+/// The table that was measured on one kernel, for every machine that has none: only shares of a call's length are taken
+/// from it.
 fn shipped() -> Result<Arc<Vec<CallSections>>> {
     static READ: OnceLock<Arc<Vec<CallSections>>> = OnceLock::new();
     if let Some(read) = READ.get() {

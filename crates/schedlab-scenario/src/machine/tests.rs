@@ -24,8 +24,8 @@ fn every_preset_loads_and_names_its_sources() {
         assert_eq!(machine.topology.llc(CpuId(0)).count(), llc, "{id}");
         assert!(!machine.calibrated && !machine.summary.is_empty());
         let needed = crate::keys::COSTS.keys.iter().filter(|key| key.default.is_empty()).count();
-        // Exits are a cost of every preset, the walk for idle hints one of powerpc, nested exits, loops of PAUSE and TLB shootdowns
-        // of x86; mmap and munmap of all but one.
+        // Exits are a cost of every preset, the walk for idle hints one of powerpc, nested exits, loops of PAUSE and
+        // TLB shootdowns of x86; mmap and munmap of all but one.
         let of_guests =
             ["vm-exit", "vm-exit-nested", "idle-hint", "tlb-flush", "cpu-relax", "ple-window", "mmap", "munmap"];
         let costs = machine.costs.each_mut().into_iter().filter(|(name, _)| of_guests.contains(name));

@@ -47,8 +47,8 @@ pub(super) fn cases<'a>(
     Ok(found)
 }
 
-/// The cases that an alternative runs: a number of them, in order, or those with these names. A list of names leaves out
-/// those that this experiment does not have, but it must have one of them.
+/// The cases that an alternative runs: a number of them, in order, or those with these names. A list of names leaves
+/// out those that this experiment does not have, but it must have one of them.
 fn chosen<'c, 'a>(own: &'c [Option<Table<'a>>], wanted: &Value<'a>) -> Result<Vec<&'c Option<Table<'a>>>> {
     let Some(listed) = wanted.as_array() else {
         let most = wanted.integer(1..=1000)? as usize;

@@ -1,8 +1,8 @@
 //! A study: a published comparison in one file, from which the scenario of every case is built.
 //!
-//! The file describes what was run and under which conditions. The published figures are in a CSV file next to it and are
-//! judged elsewhere. A case is a scenario with the machine, the variants and the conditions of the study; an error in it has a
-//! position in the study file.
+//! The file describes what was run and under which conditions. The published figures are in a CSV file next to it and
+//! are judged elsewhere. A case is a scenario with the machine, the variants and the conditions of the study; an error
+//! in it has a position in the study file.
 
 mod case;
 mod keys;
@@ -75,7 +75,8 @@ impl Study {
         })
     }
 
-    /// Reads a study from a text that is called `name` in messages. `figures` returns the name and text of a file of figures.
+    /// Reads a study from a text that is called `name` in messages. `figures` returns the name and text of a file of
+    /// figures.
     pub fn parse(
         text: &str,
         name: &str,

@@ -12,7 +12,8 @@ pub struct FairSums {
     cpus: Table<Pace>,
     /// Largest slice seen.
     slice_max: Nanos,
-    /// Longest time between two picks on any CPU: a task keeps its lag when it changes CPU, so the slowest CPU bounds all.
+    /// Longest time between two picks on any CPU: a task keeps its lag when it changes CPU, so the slowest CPU bounds
+    /// all.
     longest: Nanos,
     pub looks: u64,
     pub lags: u64,
@@ -25,8 +26,8 @@ struct Pace {
     changed: Nanos,
 }
 
-/// A group's entity is queued on a CPU exactly while tasks are queued in the group there and it is not throttled, or while
-/// the entity's own dequeue is delayed.
+/// A group's entity is queued on a CPU exactly while tasks are queued in the group there and it is not throttled, or
+/// while the entity's own dequeue is delayed.
 fn wrong_entity(sched: &Sched, group: GroupId, cpu: CpuId) -> Option<String> {
     let se = sched.fair.group_entity(group, cpu)?;
     let below = sched.fair.group_rq(group, cpu);
@@ -76,13 +77,13 @@ impl FairSums {
     /// EEVDF bounds every task's lag, in ns of service, by r_max + q: the largest request plus the longest time
     /// between two picks (ticks and sections that cannot be preempted round requests up).
     ///
-    /// The theorem is about a steady set of competitors that start without lag. A task that is enqueued may carry as much
-    /// lag as the kernel's clamp allows, and moves V for the others; positive lag is served first. So the bound applies to
-    /// a queue whose set has not changed for as long as it takes to serve every task's clamp and request. For negative
-    /// lag, which only the progress of V reduces, the clamp is the bound where it is larger.
+    /// The theorem is about a steady set of competitors that start without lag. A task that is enqueued may carry as
+    /// much lag as the kernel's clamp allows, and moves V for the others; positive lag is served first. So the bound
+    /// applies to a queue whose set has not changed for as long as it takes to serve every task's clamp and request.
+    /// For negative lag, which only the progress of V reduces, the clamp is the bound where it is larger.
     ///
-    /// Picks happen only every q, so a shorter request overshoots. While a task is owed service, each of the n - 1 others may
-    /// overshoot once, and the task's share of that time, (n - 1) q w / W, is owed as well.
+    /// Picks happen only every q, so a shorter request overshoots. While a task is owed service, each of the n - 1
+    /// others may overshoot once, and the task's share of that time, (n - 1) q w / W, is owed as well.
     fn look_at_lags(&mut self, sched: &Sched, cpu: CpuId, now: Nanos, clock_task: Nanos) -> Option<Finding> {
         if sched.fair.config.rules.algorithm != Algorithm::Eevdf {
             return None;

@@ -1,7 +1,7 @@
 //! Checkers: invariants that every run must satisfy, outside the code they check, enabled in release builds.
 //!
-//! Each keeps a small record of its own and compares it with the simulator's state; none derives what that state should be
-//! from the state itself. Idle-while-runnable is a metric, not a check: the kernel itself is not work-conserving.
+//! Each keeps a small record of its own and compares it with the simulator's state; none derives what that state should
+//! be from the state itself. Idle-while-runnable is a metric, not a check: the kernel itself is not work-conserving.
 
 mod accounts;
 mod fair;

@@ -38,8 +38,8 @@ pub fn on_bandwidth<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &m
 }
 
 /// `resume_user_mode_work`: the current task of the CPU is about to run in user mode. If no reschedule is pending, it
-/// examines the caches in which its process runs (7.2 and later) and scans its memory for NUMA balancing, and if it is throttled it leaves its queue, which causes a
-/// reschedule (6.18 and later).
+/// examines the caches in which its process runs (7.2 and later) and scans its memory for NUMA balancing, and if it is
+/// throttled it leaves its queue, which causes a reschedule (6.18 and later).
 #[inline]
 pub fn resume_user_mode_work<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
     if rarely(kernel.task_work) {

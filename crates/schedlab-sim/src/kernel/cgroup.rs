@@ -12,7 +12,8 @@ pub struct Cgroups {
     named: BTreeMap<String, GroupId>,
     /// By workload; empty without autogroup.
     autogroups: Vec<GroupId>,
-    /// The groups whose `cpu.stat` is among the metrics, in the order of their metrics, each with what has been emitted.
+    /// The groups whose `cpu.stat` is among the metrics, in the order of their metrics, each with what has been
+    /// emitted.
     counted: Vec<(GroupId, BandwidthStats)>,
     /// Where their metrics begin, after the workloads'.
     first_metric: u16,
@@ -72,7 +73,8 @@ impl Cgroups {
         self.named.iter().filter_map(stats).collect()
     }
 
-    /// What the pools' timers have added to each group's `cpu.stat` since the last call, by metric; nothing else adds to it.
+    /// What the pools' timers have added to each group's `cpu.stat` since the last call, by metric; nothing else adds
+    /// to it.
     pub fn count_bandwidth(&mut self, fair: &Fair) -> Vec<(u16, u64)> {
         let mut added = Vec::new();
         for (nth, (group, emitted)) in self.counted.iter_mut().enumerate() {

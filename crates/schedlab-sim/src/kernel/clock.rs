@@ -4,10 +4,10 @@ use schedlab_model::Nanos;
 
 /// How far each clock of a runqueue lags behind the time of the run.
 ///
-/// The kernel reads `sched_clock()` and takes from it what the CPU did not give to tasks: `update_rq_clock_task` takes off
-/// the time of interrupts and what a hypervisor stole. Interrupts are not modelled; stolen time is left out in guests with
-/// CONFIG_PARAVIRT_TIME_ACCOUNTING. Here the clock stops while time is being stolen, for remote readers, too; in the
-/// kernel it goes on for them until the vCPU runs again and accounts for the steal.
+/// The kernel reads `sched_clock()` and takes from it what the CPU did not give to tasks: `update_rq_clock_task` takes
+/// off the time of interrupts and what a hypervisor stole. Interrupts are not modelled; stolen time is left out in
+/// guests with CONFIG_PARAVIRT_TIME_ACCOUNTING. Here the clock stops while time is being stolen, for remote readers,
+/// too; in the kernel it goes on for them until the vCPU runs again and accounts for the steal.
 #[derive(Clone, Copy, Debug)]
 pub struct RqClock {
     /// Steal time so far.

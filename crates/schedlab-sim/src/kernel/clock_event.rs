@@ -1,4 +1,5 @@
-//! When the clock event device of a CPU is programmed (`hrtimer_reprogram`, `hrtimer_force_reprogram`, kernel/time/hrtimer.c).
+//! When the clock event device of a CPU is programmed (`hrtimer_reprogram`, `hrtimer_force_reprogram`,
+//! kernel/time/hrtimer.c).
 //!
 //! The tick is a timer of the same base as those of tasks and of HRTICK. The device is programmed
 //!
@@ -8,14 +9,13 @@
 //!
 //! Read in 5.10.223, 6.1.192, 6.12.107, 7.2.13 and 7.3.4 (all Debian), which differ in HRTICK only, see
 //! [`program_hrtick`](super::hrtick::program_hrtick). Left out: from 7.1 on, an interrupt that leads to a reschedule
-//! programs the device only after `__schedule` has started HRTICK; where no timer is left, the interrupt stops the device,
-//! which costs as much as to program it here; the timers of time slice extensions, bandwidth control and deadline tasks
-//! program nothing.
+//! programs the device only after `__schedule` has started HRTICK; where no timer is left, the interrupt stops the
+//! device, which costs as much as to program it here; the timers of time slice extensions, bandwidth control and
+//! deadline tasks program nothing.
 
 use schedlab_model::{CpuId, Nanos};
 use schedlab_trace::Sink;
 
-use super::hrtimer::__hrtimer_run_queues;
 use super::state::Kernel;
 use crate::machine::Machine;
 use crate::run::{Run, Source};
@@ -32,8 +32,8 @@ pub fn expires_next<S: Sink>(run: &Run<S>, machine: &Machine, kernel: &Kernel, c
     scheduler.chain(task).min().unwrap_or(Nanos::MAX)
 }
 
-/// Programs the device of a CPU whose timers have changed, if the first of them no longer expires at `before`. The handler
-/// of its interrupt does so at its end instead.
+/// Programs the device of a CPU whose timers have changed, if the first of them no longer expires at `before`. The
+/// handler of its interrupt does so at its end instead.
 #[inline]
 pub fn hrtimer_reprogram<S: Sink>(run: &Run<S>, machine: &mut Machine, kernel: &Kernel, cpu: CpuId, before: Nanos) {
     if machine.exits.is_some() && !kernel.cpus[cpu.index()].in_hrtirq && changed(run, machine, kernel, cpu, before) {
@@ -45,20 +45,4 @@ pub fn hrtimer_reprogram<S: Sink>(run: &Run<S>, machine: &mut Machine, kernel: &
 #[inline]
 pub fn changed<S: Sink>(run: &Run<S>, machine: &Machine, kernel: &Kernel, cpu: CpuId, before: Nanos) -> bool {
     expires_next(run, machine, kernel, cpu) != before
-}
-
-/// `hrtimer_interrupt`: runs the timers that are due and programs the device at the end. Returns whether timers of the wheel
-/// were among them.
-pub fn hrtimer_interrupt<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) -> bool {
-    kernel.cpus[cpu.index()].in_hrtirq = true;
-    let wheel = __hrtimer_run_queues(run, machine, kernel, cpu);
-    end_hrtimer_interrupt(machine, kernel, cpu);
-    wheel
-}
-
-/// The end of [`hrtimer_interrupt`] where the tick is among the timers that are due.
-#[inline]
-pub fn end_hrtimer_interrupt(machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
-    kernel.cpus[cpu.index()].in_hrtirq = false;
-    machine.exit_to_program(cpu);
 }

@@ -1,4 +1,5 @@
-//! The cost of the scheduler's own structures when other CPUs have accessed them: lines and locks of runqueues, lines of tasks.
+//! The cost of the scheduler's own structures when other CPUs have accessed them: lines and locks of runqueues, lines
+//! of tasks.
 
 use schedlab_model::{rarely, CpuId, Nanos, TaskId};
 use schedlab_policy::fair::GroupId;
@@ -84,8 +85,8 @@ pub fn lock_own_runqueue<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kerne
     lock_waited(run, kernel, cpu, Lock::Runqueue, wait);
 }
 
-/// Takes `tasklist_lock` for writing: `copy_process`, `exit_notify` and `release_task` do. A thread that nobody waits for takes
-/// it once for both of the last.
+/// Takes `tasklist_lock` for writing: `copy_process`, `exit_notify` and `release_task` do. A thread that nobody waits
+/// for takes it once for both of the last.
 pub fn lock_tasklist<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
     if !machine.shares() {
         return;
@@ -138,8 +139,8 @@ pub fn touch_moved<S: Sink>(
     lock_waited(run, kernel, this, Lock::Runqueue, wait);
 }
 
-/// CPU `this` has read or changed the sums of groups (`update_cfs_group`, `update_tg_load_avg`), as the scheduler has recorded
-/// since the last call: charges the time.
+/// CPU `this` has read or changed the sums of groups (`update_cfs_group`, `update_tg_load_avg`), as the scheduler has
+/// recorded since the last call: charges the time.
 #[inline(always)]
 pub fn charge_group_loads<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, this: CpuId) {
     if rarely(!kernel.group_lines.is_empty()) {

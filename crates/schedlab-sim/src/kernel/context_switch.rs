@@ -67,10 +67,10 @@ fn report_resched<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, cpu: CpuId, pi
     }
 }
 
-/// The task's segment leaves the CPU with it. A task that was woken after it had blocked, while its CPU was still inside
-/// `__schedule`, leaves as a sleeper: `__schedule` has read the state before (`prev_state`), counts a voluntary switch
-/// (`nvcsw`), and from 5.18 on `sched_switch` shows what it has read. Earlier kernels show the state of the moment, R, which
-/// is not modelled.
+/// The task's segment leaves the CPU with it. A task that was woken after it had blocked, while its CPU was still
+/// inside `__schedule`, leaves as a sleeper: `__schedule` has read the state before (`prev_state`), counts a voluntary
+/// switch (`nvcsw`), and from 5.18 on `sched_switch` shows what it has read. Earlier kernels show the state of the
+/// moment, R, which is not modelled.
 #[inline(always)]
 fn switch_out<S: Sink>(
     run: &mut Run<S>,

@@ -1,15 +1,16 @@
 //! schedutil, and what a change of frequency does to the CPUs.
 //!
-//! Follows kernel/sched/cpufreq_schedutil.c and `effective_cpu_util` of 6.12.117, with fast switching and a policy for each CPU:
+//! Follows kernel/sched/cpufreq_schedutil.c and `effective_cpu_util` of 6.12.117, with fast switching and a policy for
+//! each CPU:
 //!
 //! ```text
 //! next frequency = min(max, 1.25 * util) * max / 1024
 //! ```
 //!
-//! util is that of the fair class (with `runnable_boost` at least the time that tasks ran or waited) and of the classes above it, scaled
-//! by the frequency at which it was measured. The kernel calls the governor when the averages of a queue change; here it is called at
-//! each tick and each switch to a task, on the CPU itself. Left out: utilization clamping, the bandwidth of SCHED_DEADLINE, and
-//! requests by other CPUs.
+//! util is that of the fair class (with `runnable_boost` at least the time that tasks ran or waited) and of the classes
+//! above it, scaled by the frequency at which it was measured. The kernel calls the governor when the averages of a
+//! queue change; here it is called at each tick and each switch to a task, on the CPU itself. Left out: utilization
+//! clamping, the bandwidth of SCHED_DEADLINE, and requests by other CPUs.
 
 use schedlab_model::CpuId;
 use schedlab_trace::Sink;

@@ -1,11 +1,12 @@
 //! The CPUs that control groups allow their tasks (`cpuset.cpus`), and changes of them while tasks run.
 //!
-//! kernel/cgroup/cpuset.c and `__set_cpus_allowed_ptr` of 6.1.192, 6.12.117 and 7.2.13. A group has its own CPUs within its
-//! parent's, or its parent's if it has none of them (`effective_cpus`); of these only active CPUs count. A task may use those CPUs of its group that it
-//! requested, or all of them if none remains; up to 6.1 a change of the group's CPUs replaces the requests of its tasks. A task that
-//! runs on a CPU that is no longer allowed is moved by the stopper at once, a queued task directly, a sleeping one when it wakes
-//! (`select_task_rq`, `select_fallback_rq`). The task that writes the file is not simulated, so a change costs nothing. Left out:
-//! partitions (`cpuset.cpus.partition`), which rebuild the domains, memory nodes, and deadline tasks.
+//! kernel/cgroup/cpuset.c and `__set_cpus_allowed_ptr` of 6.1.192, 6.12.117 and 7.2.13. A group has its own CPUs within
+//! its parent's, or its parent's if it has none of them (`effective_cpus`); of these only active CPUs count. A task may
+//! use those CPUs of its group that it requested, or all of them if none remains; up to 6.1 a change of the group's
+//! CPUs replaces the requests of its tasks. A task that runs on a CPU that is no longer allowed is moved by the stopper
+//! at once, a queued task directly, a sleeping one when it wakes (`select_task_rq`, `select_fallback_rq`). The task
+//! that writes the file is not simulated, so a change costs nothing. Left out: partitions (`cpuset.cpus.partition`),
+//! which rebuild the domains, memory nodes, and deadline tasks.
 
 use schedlab_model::{CpuId, CpuMask, Nanos, TaskId, USEC};
 use schedlab_policy::fair::GroupId;
@@ -18,7 +19,8 @@ use super::task::Life;
 use crate::machine::Machine;
 use crate::run::Run;
 
-/// A task that is being moved is tried again after this time, in which no cost is charged; in the kernel the writer waits for it.
+/// A task that is being moved is tried again after this time, in which no cost is charged; in the kernel the writer
+/// waits for it.
 pub const AGAIN: Nanos = 10 * USEC;
 
 impl Kernel {

@@ -11,8 +11,8 @@ use super::state::Kernel;
 use crate::machine::Machine;
 use crate::run::Run;
 
-/// `sched_exec` of the task that runs on the CPU, before its memory is replaced: it has the least to lose by a move now.
-/// True: it leaves for another CPU at the next `__schedule` (the stopper's work).
+/// `sched_exec` of the task that runs on the CPU, before its memory is replaced: it has the least to lose by a move
+/// now. True: it leaves for another CPU at the next `__schedule` (the stopper's work).
 pub fn sched_exec<S: Sink>(
     run: &mut Run<S>,
     machine: &mut Machine,

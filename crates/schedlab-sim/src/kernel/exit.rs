@@ -45,7 +45,8 @@ pub fn do_exit<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Ke
     begin_block(run, machine, kernel, cpu, Leaving::Exits);
 }
 
-/// `mm_release` of the task that runs on the CPU: it no longer uses the memory of a parent that waits for that in vfork.
+/// `mm_release` of the task that runs on the CPU: it no longer uses the memory of a parent that waits for that in
+/// vfork.
 pub fn mm_release<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId, task: TaskId) {
     let t = &mut kernel.tasks[task.index()];
     if let Some(mmap) = kernel.mmap.as_deref_mut().filter(|_| !t.vfork_done) {

@@ -1,11 +1,13 @@
-//! CPUs that go offline and come back (`cpu_down`, `cpu_up`, kernel/cpu.c; `sched_cpu_deactivate`, kernel/sched/core.c).
+//! CPUs that go offline and come back (`cpu_down`, `cpu_up`, kernel/cpu.c; `sched_cpu_deactivate`,
+//! kernel/sched/core.c).
 //!
-//! The CPU is no longer active from the write on: the domains are built anew, cpusets lose it, and it is selected for no task.
-//! Its tasks then leave: the running one by the stopper (`balance_push`), queued ones at once, each to the CPU of
-//! `select_fallback_rq`; a task whose affinity has no active CPU left may use every CPU from then on, also after the CPU has
-//! come back. Sleeping tasks are placed elsewhere when they wake. Once nothing is left, its timers move to the first active CPU
-//! (`hrtimers_cpu_dying`), its own kernel threads are parked, and it idles. Left out: what the kernel does meanwhile
-//! (`stop_machine`, threads `cpuhp/N`), and that tasks of 5.11 and later leave one after the other as they are picked.
+//! The CPU is no longer active from the write on: the domains are built anew, cpusets lose it, and it is selected for
+//! no task. Its tasks then leave: the running one by the stopper (`balance_push`), queued ones at once, each to the CPU
+//! of `select_fallback_rq`; a task whose affinity has no active CPU left may use every CPU from then on, also after the
+//! CPU has come back. Sleeping tasks are placed elsewhere when they wake. Once nothing is left, its timers move to the
+//! first active CPU (`hrtimers_cpu_dying`), its own kernel threads are parked, and it idles. Left out: what the kernel
+//! does meanwhile (`stop_machine`, threads `cpuhp/N`), and that tasks of 5.11 and later leave one after the other as
+//! they are picked.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 use schedlab_spec::CpuChange;
@@ -99,7 +101,8 @@ fn is_empty(kernel: &Kernel, cpu: CpuId) -> bool {
     quiet && waits && !comes && kernel.sched.nr_running(cpu) == 0
 }
 
-/// Pushes every task that runs or waits on the CPU (`balance_push`), except its own kernel threads, which are waited for.
+/// Pushes every task that runs or waits on the CPU (`balance_push`), except its own kernel threads, which are waited
+/// for.
 fn push_tasks<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
     let here = |task: TaskId| kernel.sched.cpu_of(task) == cpu && !kernel.sched.is_per_cpu_kthread(task);
     let awake = kernel.tasks.iter().filter(|task| matches!(task.life, Life::Runnable | Life::Running) && here(task.id));

@@ -1,4 +1,5 @@
-//! A kernel's state of CPUs that go offline: the changes to come, the CPUs that tasks still have to leave, parked timers.
+//! A kernel's state of CPUs that go offline: the changes to come, the CPUs that tasks still have to leave, parked
+//! timers.
 
 use schedlab_model::CpuId;
 use schedlab_spec::CpuChange;

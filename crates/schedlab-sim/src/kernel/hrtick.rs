@@ -11,12 +11,12 @@ use super::state::Kernel;
 use crate::machine::{Activity, Machine};
 use crate::run::{Run, Source};
 
-/// Programs the timer; true: the slice is over already. After a pick that changes nothing: the resched flag that the kernel
-/// sets then is cleared with all others at the end of the pick.
+/// Programs the timer; true: the slice is over already. After a pick that changes nothing: the resched flag that the
+/// kernel sets then is cleared with all others at the end of the pick.
 ///
-/// From 7.1 on (HRTIMER_MODE_LAZY_REARM, of the same series as `hrtick_stays`) the clock event device is not programmed if
-/// the timer moves to a later time or is cancelled. The interrupt that then comes at the old time, without effect, is left
-/// out.
+/// From 7.1 on (HRTIMER_MODE_LAZY_REARM, of the same series as `hrtick_stays`) the clock event device is not programmed
+/// if the timer moves to a later time or is cancelled. The interrupt that then comes at the old time, without effect,
+/// is left out.
 pub fn program_hrtick<S: Sink>(
     run: &mut Run<S>,
     machine: &mut Machine,

@@ -14,9 +14,9 @@ use super::wake::wake_from_interrupt;
 use crate::machine::Machine;
 use crate::run::{Run, Source};
 
-/// Starts a timer of the task on the CPU (`schedule_hrtimeout_range`), which may fire from `soft` on and must by `soft` + the task's
-/// timer slack. Real-time tasks have no slack. A timer of the wheel fires within a tick (simplified). A deferrable one fires at a
-/// tick of the CPU and wakes no idle one.
+/// Starts a timer of the task on the CPU (`schedule_hrtimeout_range`), which may fire from `soft` on and must by `soft`
+/// plus the task's timer slack. Real-time tasks have no slack. A timer of the wheel fires within a tick (simplified). A
+/// deferrable one fires at a tick of the CPU and wakes no idle one.
 pub fn start_timer<S: Sink>(
     run: &mut Run<S>,
     machine: &mut Machine,
@@ -67,9 +67,9 @@ fn hrtimer_start_range_ns<S: Sink>(
     hrtimer_reprogram(run, machine, kernel, cpu, before);
 }
 
-/// `hrtimer_cancel` of the task's timer on CPU `cpu`, and programs that CPU's device if the timer was the first to expire.
-/// Simplified: in the kernel the task does so when it runs again, and if that is on another CPU, the interrupt comes all the
-/// same (`remove_hrtimer`).
+/// `hrtimer_cancel` of the task's timer on CPU `cpu`, and programs that CPU's device if the timer was the first to
+/// expire. Simplified: in the kernel the task does so when it runs again, and if that is on another CPU, the interrupt
+/// comes all the same (`remove_hrtimer`).
 pub fn cancel_timer<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId, task: TaskId) {
     let waits = |cpu: &CpuId| kernel.cpus[cpu.index()].hrtimers.iter().any(|timer| timer.0.task == task);
     // Timers of a CPU that goes offline move to another one.
@@ -81,7 +81,8 @@ pub fn cancel_timer<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &m
     hrtimer_reprogram(run, machine, kernel, cpu, before);
 }
 
-/// `__hrtimer_run_queues`: in order of their latest time, every timer whose earliest time has come. Whether the wheel's were among them.
+/// `__hrtimer_run_queues`: in order of their latest time, every timer whose earliest time has come. Whether the wheel's
+/// were among them.
 pub fn __hrtimer_run_queues<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) -> bool {
     let mut wheel = false;
     let now = run.now;
@@ -108,9 +109,9 @@ pub fn run_deferrable_timers<S: Sink>(run: &mut Run<S>, machine: &mut Machine, k
     }
 }
 
-/// Moves timers (`migrate_hrtimer_list`), also deferrable ones (`timers_dead_cpu`): what a CPU that goes offline leaves to
-/// `to`, which programs its device anew (`retrigger_next_event`). Those of its own kernel threads, which are parked, are
-/// returned.
+/// Moves timers (`migrate_hrtimer_list`), also deferrable ones (`timers_dead_cpu`): what a CPU that goes offline leaves
+/// to `to`, which programs its device anew (`retrigger_next_event`). Those of its own kernel threads, which are parked,
+/// are returned.
 pub fn migrate_timers<S: Sink>(
     run: &mut Run<S>,
     machine: &mut Machine,
@@ -145,7 +146,8 @@ pub fn add_timers<S: Sink>(
     update_next_event(run, machine, kernel, cpu);
 }
 
-/// The CPU's next interrupt is that of its first timer (`hrtimer_update_next_event`); how late its handler starts is drawn anew.
+/// The CPU's next interrupt is that of its first timer (`hrtimer_update_next_event`); how late its handler starts is
+/// drawn anew.
 fn update_next_event<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &Kernel, cpu: CpuId) {
     match kernel.cpus[cpu.index()].hrtimers.peek().map(|timer| timer.0.hard) {
         Some(hard) => {

@@ -22,7 +22,8 @@ pub fn switch_to_idle<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: 
     core_changed(run, machine, kernel, cpu, false);
 }
 
-/// Enters the idle state that the governor selects (`cpuidle_idle_call`), which expects to be woken by the CPU's next timer at the latest.
+/// Enters the idle state that the governor selects (`cpuidle_idle_call`), which expects to be woken by the CPU's next
+/// timer at the latest.
 pub fn enter_idle_state<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &Kernel, cpu: CpuId) {
     let next = kernel.cpus[cpu.index()].hrtimers.peek();
     if machine.has_cpuidle() {
@@ -34,8 +35,8 @@ pub fn enter_idle_state<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel
     plan_halt(run, machine, kernel, cpu);
 }
 
-/// The governor chooses a state and decides about the tick (`idle_call_stop_or_retain_tick`); a tick that has stopped stays
-/// so until the CPU is busy.
+/// The governor chooses a state and decides about the tick (`idle_call_stop_or_retain_tick`); a tick that has stopped
+/// stays so until the CPU is busy.
 fn cpuidle_idle_call<S: Sink>(
     run: &mut Run<S>,
     machine: &mut Machine,

@@ -1,5 +1,5 @@
-//! A wakeup whose selection of a CPU is over in the policy and still takes time on the waker's CPU: until then other wakers do
-//! not see the choice.
+//! A wakeup whose selection of a CPU is over in the policy and still takes time on the waker's CPU: until then other
+//! wakers do not see the choice.
 
 use schedlab_model::CpuId;
 use schedlab_policy::procedure::Wakeup;
@@ -10,10 +10,11 @@ use super::state::Kernel;
 use crate::machine::{Activity, Machine};
 use crate::run::{Run, Source};
 
-/// Whether the wakeup gets to the runqueue of `cpu` later, because the waker's CPU has to spend the cost of the search first.
+/// Whether the wakeup gets to the runqueue of `cpu` later, because the waker's CPU has to spend the cost of the search
+/// first.
 ///
-/// A task that stays on the waker's CPU is enqueued at once, as no other CPU can interfere. The same holds where the waker's CPU is
-/// idle, as in the interrupt of a timer that ends an idle state.
+/// A task that stays on the waker's CPU is enqueued at once, as no other CPU can interfere. The same holds where the
+/// waker's CPU is idle, as in the interrupt of a timer that ends an idle state.
 #[inline]
 pub fn takes_time<S: Sink>(
     run: &mut Run<S>,

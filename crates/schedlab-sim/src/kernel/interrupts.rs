@@ -4,9 +4,9 @@ use schedlab_model::{rarely, CpuId};
 use schedlab_trace::Sink;
 
 use super::balance::apply_moves;
-use super::clock_event::hrtimer_interrupt;
 use super::entry::irqentry_exit;
 use super::hrtimer::{__hrtimer_run_queues, run_deferrable_timers};
+use super::hrtimer_interrupt::hrtimer_interrupt;
 use super::idle::{enter_idle_state, wake_idle_cpu};
 use super::percpu::WakesVcpus;
 use super::rseq::expire;
@@ -86,8 +86,9 @@ pub fn on_idle_exit<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &m
     let (idle_tick, nohz_kicked) = (k.idle_tick, k.nohz_kicked);
     if k.hrtimers.peek().is_some_and(|timer| timer.0.hard <= run.now) {
         machine.charge_irq(cpu);
-        // Up to 6.8 an idle CPU without a tick programs it for the timers of the wheel (`tick_nohz_stop_tick`), and that tick expires
-        // those that are deferrable, too (`run_timer_softirq`). Migration of such timers (6.9) is left out.
+        // Up to 6.8 an idle CPU without a tick programs it for the timers of the wheel (`tick_nohz_stop_tick`), and
+        // that tick expires those that are deferrable, too (`run_timer_softirq`). Migration of such timers (6.9) is
+        // left out.
         let wheel = match idle_tick {
             // The tick is due, too: `finish_idle_tick` ends the interrupt.
             true => {

@@ -1,5 +1,5 @@
-//! A task moves to another CPU although nothing it does leads there: its affinity has changed, its CPU goes offline, or NUMA
-//! balancing moves it.
+//! A task moves to another CPU although nothing it does leads there: its affinity has changed, its CPU goes offline, or
+//! NUMA balancing moves it.
 
 use schedlab_model::{CpuId, TaskId};
 use schedlab_policy::{Moves, Resched};

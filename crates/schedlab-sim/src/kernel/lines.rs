@@ -23,8 +23,8 @@ pub struct RunqueueLines {
     pub buffers: Buffers,
 }
 
-/// The socket buffers that a CPU has allocated and other CPUs have freed. They return to the free lists of the CPU's slabs, so it
-/// allocates them again, with lines that are elsewhere.
+/// The socket buffers that a CPU has allocated and other CPUs have freed. They return to the free lists of the CPU's
+/// slabs, so it allocates them again, with lines that are elsewhere.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Buffers {
     /// Freed elsewhere, and not allocated again.

@@ -1,4 +1,5 @@
-//! A kernel: its scheduler, per-CPU state, tasks, groups and timers, on a machine that executes its work and states the costs.
+//! A kernel: its scheduler, per-CPU state, tasks, groups and timers, on a machine that executes its work and states the
+//! costs.
 //!
 //! Functions follow the kernel's of the same name. Each gets the parts of a run that it works on.
 
@@ -22,6 +23,7 @@ mod hotplug;
 mod hotplug_state;
 mod hrtick;
 mod hrtimer;
+mod hrtimer_interrupt;
 mod idle;
 mod in_flight;
 mod interrupts;

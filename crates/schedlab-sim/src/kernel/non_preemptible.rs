@@ -1,8 +1,9 @@
 //! How long kernel code cannot be preempted, for `sched.longest_section`.
 //!
-//! The length of a section follows from the program and the costs when it begins, so it is known whether or not a request to
-//! reschedule comes in it. As the kernel's preemptoff tracer, a CPU reports a section only if it is the longest so far, here of
-//! its kind in the current second: a run has few such events, and the longest section of any part of it is among them.
+//! The length of a section follows from the program and the costs when it begins, so it is known whether or not a
+//! request to reschedule comes in it. As the kernel's preemptoff tracer, a CPU reports a section only if it is the
+//! longest so far, here of its kind in the current second: a run has few such events, and the longest section of any
+//! part of it is among them.
 
 use schedlab_model::CpuId;
 use schedlab_trace::{Call, Kind, Section, Sink};
@@ -35,8 +36,8 @@ pub fn transfer_begins<S: Sink>(
     }
 }
 
-/// It begins the next section of a call, whose first has `first`. Without kernel preemption only check points end what cannot
-/// be preempted, not the end of a section.
+/// It begins the next section of a call, whose first has `first`. Without kernel preemption only check points end what
+/// cannot be preempted, not the end of a section.
 pub fn section_begins<S: Sink>(run: &mut Run<S>, machine: &Machine, kernel: &mut Kernel, cpu: CpuId, first: bool) {
     let (points, segment) = (&kernel.points, &machine.cpus[cpu.index()].segment);
     if points.preempts(Mode::Kernel) {

@@ -1,10 +1,12 @@
-//! Tasks use their memory: NUMA hinting faults, pages that move, and what that costs. Tasks that move to their pages: [`super::numa_tick`].
+//! Tasks use their memory: NUMA hinting faults, pages that move, and what that costs. Tasks that move to their pages:
+//! [`super::numa_tick`].
 //!
-//! A task uses pages while it runs in user mode. What it has used since the last time is counted at each tick and when it leaves the CPU,
-//! so that faults are at most a tick late. The costs are those of `machine::numa`; the search for a CPU on the preferred
-//! node costs a pass of load balancing over the CPUs that it examines.
+//! A task uses pages while it runs in user mode. What it has used since the last time is counted at each tick and when
+//! it leaves the CPU, so that faults are at most a tick late. The costs are those of `machine::numa`; the search for a
+//! CPU on the preferred node costs a pass of load balancing over the CPUs that it examines.
 //!
-//! Left out: the flush of the TLBs after a scan, the bandwidth of memory, the first use of a page, which is a step of programs.
+//! Left out: the flush of the TLBs after a scan, the bandwidth of memory, the first use of a page, which is a step of
+//! programs.
 
 use schedlab_model::{CpuId, TaskId};
 use schedlab_policy::NumaAccess;

@@ -1,5 +1,5 @@
-//! Where a request to reschedule is honoured, by preemption model: in which modes at once, and whether the check points in
-//! kernel code reschedule.
+//! Where a request to reschedule is honoured, by preemption model: in which modes at once, and whether the check points
+//! in kernel code reschedule.
 
 use schedlab_model::Nanos;
 use schedlab_policy::PreemptModel;
@@ -66,7 +66,8 @@ impl Points {
         self.sections.nearest(call, u64::from(kib) << 10).number
     }
 
-    /// The number of the batches in which pages are freed; 0 if requests are honoured at check points instead, or anywhere.
+    /// The number of the batches in which pages are freed; 0 if requests are honoured at check points instead, or
+    /// anywhere.
     pub fn free_batch(&self) -> u8 {
         if self.preempts(Mode::Kernel) {
             self.call(Call::FreeBatch, 0)
@@ -75,8 +76,8 @@ impl Points {
         }
     }
 
-    /// What a fault that allocates a page is, and its work, if such faults take `mean` on average: one of each `batch` drains
-    /// the batch of new pages.
+    /// What a fault that allocates a page is, and its work, if such faults take `mean` on average: one of each `batch`
+    /// drains the batch of new pages.
     pub fn allocating_fault(&self, drains: bool, batch: u32, mean: Nanos) -> (Call, Nanos) {
         let (call, length) = if drains {
             (Call::FaultDrain, self.sections.draining_fault(batch))
@@ -113,8 +114,8 @@ impl Points {
         self.sections.call(segment.call)
     }
 
-    /// The work of the longest part of a segment that has just begun in which no request is honoured, and the measured call that
-    /// it executes.
+    /// The work of the longest part of a segment that has just begun in which no request is honoured, and the measured
+    /// call that it executes.
     #[inline(always)]
     pub fn longest_closed(&self, segment: &Segment) -> (u64, Option<Call>) {
         if segment.call != 0 {

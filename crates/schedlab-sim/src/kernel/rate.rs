@@ -1,5 +1,5 @@
-//! CPUs whose rate depends on others: the threads of a core, and CPUs that wait for memory. A new rate moves the end of what
-//! they execute.
+//! CPUs whose rate depends on others: the threads of a core, and CPUs that wait for memory. A new rate moves the end of
+//! what they execute.
 
 use schedlab_model::{rarely, CpuId, TaskId};
 use schedlab_trace::Sink;

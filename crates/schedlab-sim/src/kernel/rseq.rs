@@ -1,12 +1,14 @@
-//! Time slice extensions of restartable sequences (kernel/rseq.c, include/linux/rseq_entry.h and kernel/entry/common.c, 7.0).
+//! Time slice extensions of restartable sequences (kernel/rseq.c, include/linux/rseq_entry.h and kernel/entry/common.c,
+//! 7.0).
 //!
-//! A task requests an extension before a critical section in user space. If a reschedule is pending when an interrupt or a
-//! page fault returns to user mode, it is then delayed once. The extension ends with rseq_slice_yield() at the end of the
-//! section, with any other system call, with another request to reschedule, or when its time is over; each of these leads to
-//! `__schedule`. A task that is switched out loses its request: the rest of its critical section has no extension.
+//! A task requests an extension before a critical section in user space. If a reschedule is pending when an interrupt
+//! or a page fault returns to user mode, it is then delayed once. The extension ends with rseq_slice_yield() at the end
+//! of the section, with any other system call, with another request to reschedule, or when its time is over; each of
+//! these leads to `__schedule`. A task that is switched out loses its request: the rest of its critical section has no
+//! extension.
 //!
-//! Left out: other work that is pending at the return to user mode (signals, a throttled group), which denies an extension;
-//! the cost of the stores in user space; the interrupt of a timer whose extension a switch has ended.
+//! Left out: other work that is pending at the return to user mode (signals, a throttled group), which denies an
+//! extension; the cost of the stores in user space; the interrupt of a timer whose extension a switch has ended.
 
 use schedlab_model::CpuId;
 use schedlab_trace::{Extension, Kind, Sink};
@@ -49,7 +51,8 @@ pub fn expire<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, cpu: CpuId) {
     kernel.cpus[cpu.index()].need_resched = true;
 }
 
-/// `rseq_syscall_enter_work`: a system call ends an extension, and the kernel reschedules before it carries out the call.
+/// `rseq_syscall_enter_work`: a system call ends an extension, and the kernel reschedules before it carries out the
+/// call.
 #[cold]
 pub fn rseq_syscall_enter_work<S: Sink>(
     run: &mut Run<S>,

@@ -1,7 +1,8 @@
 //! A read-write semaphore: which tasks acquire it, which may spin for it, and which are woken.
 //!
-//! Follows kernel/locking/rwsem.c of 6.12.117. All readers are recorded as owners; the kernel records the last one only. Left out:
-//! signals, and the order in which a reader and the release of a writer change the count at the same moment.
+//! Follows kernel/locking/rwsem.c of 6.12.117. All readers are recorded as owners; the kernel records the last one
+//! only. Left out: signals, and the order in which a reader and the release of a writer change the count at the same
+//! moment.
 
 use std::collections::VecDeque;
 
@@ -77,8 +78,8 @@ impl RwSem {
         self.writer.is_none() && self.readers.is_empty()
     }
 
-    /// Acquires it without waiting. A reader may steal it from sleeping waiters (`rwsem_down_read_slowpath`); then the readers at the
-    /// head of the queue are `woken`.
+    /// Acquires it without waiting. A reader may steal it from sleeping waiters (`rwsem_down_read_slowpath`); then the
+    /// readers at the head of the queue are `woken`.
     pub fn try_lock(&mut self, task: TaskId, write: bool, all: bool, woken: &mut Vec<TaskId>) -> bool {
         if write {
             let free = self.is_free() && self.waiters.is_empty() && self.spinners.is_empty();
@@ -128,7 +129,8 @@ impl RwSem {
         true
     }
 
-    /// `rwsem_optimistic_spin`: one step of the first spinner. `runs`: the writer that holds the semaphore, if any, is on a CPU.
+    /// `rwsem_optimistic_spin`: one step of the first spinner. `runs`: the writer that holds the semaphore, if any, is
+    /// on a CPU.
     pub fn rwsem_optimistic_spin(
         &mut self,
         task: TaskId,
@@ -213,8 +215,8 @@ impl RwSem {
         free
     }
 
-    /// `rwsem_wake`: the first waiter is woken if it is a writer; if it is a reader, the waiting readers get the semaphore
-    /// unless a writer has acquired it meanwhile.
+    /// `rwsem_wake`: the first waiter is woken if it is a writer; if it is a reader, the waiting readers get the
+    /// semaphore unless a writer has acquired it meanwhile.
     pub fn rwsem_wake(&mut self, all: bool, woken: &mut Vec<TaskId>) {
         match self.waiters.front() {
             Some(first) if first.write => woken.push(first.task),
@@ -232,8 +234,8 @@ impl RwSem {
         }
     }
 
-    /// `rwsem_mark_wake`: if the first waiter is a reader, the waiting readers get the semaphore: all of them, or those before the first
-    /// writer.
+    /// `rwsem_mark_wake`: if the first waiter is a reader, the waiting readers get the semaphore: all of them, or those
+    /// before the first writer.
     fn rwsem_mark_wake(&mut self, all: bool, woken: &mut Vec<TaskId>) {
         if self.waiters.front().is_none_or(|first| first.write) {
             return;
@@ -342,7 +344,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever tasks do: a writer is alone, and when everybody has released it nobody is left waiting for a wakeup.
+        /// Whatever tasks do: a writer is alone, and when everybody has released it nobody is left waiting for a
+        /// wakeup.
         #[test]
         fn a_writer_is_alone_and_nobody_is_forgotten(
             steps in prop::collection::vec((0..6u32, any::<bool>(), 0..3u8), 1..200),

@@ -6,10 +6,10 @@
 //! position in work = work of the call * position in instructions / length in instructions
 //! ```
 //!
-//! - Without kernel preemption these parts are the check points, and the loops that check the flag at every page of a page
-//!   table, under its lock.
-//! - With it they are everything outside the sections under a spinlock or with interrupts disabled. Interrupts are not held
-//!   back in the latter, which are shorter than 3 us.
+//! - Without kernel preemption these parts are the check points, and the loops that check the flag at every page of a
+//!   page table, under its lock.
+//! - With it they are everything outside the sections under a spinlock or with interrupts disabled. Interrupts are not
+//!   held back in the latter, which are shorter than 3 us.
 //! - With sleeping spinlocks they are everything: which locks do not sleep was not measured.
 
 use schedlab_policy::PreemptModel;
@@ -35,8 +35,8 @@ pub struct Sections {
     calls: Vec<Measured>,
     /// By call, from the smallest size to the largest.
     sizes: [Vec<Size>; Call::ALL.len()],
-    /// Lengths of a fault that allocates a page, and of one that also drains the batch of new pages; equal if either was not
-    /// measured.
+    /// Lengths of a fault that allocates a page, and of one that also drains the batch of new pages; equal if either
+    /// was not measured.
     faults: [u64; 2],
 }
 
@@ -138,7 +138,8 @@ impl Sections {
         Some(self.measured(number)?.call)
     }
 
-    /// The work of its longest part in which no request is honoured, if the call has so much work in total, and which call it is.
+    /// The work of its longest part in which no request is honoured, if the call has so much work in total, and which
+    /// call it is.
     #[inline(always)]
     pub fn longest_closed(&self, number: u8, total: u64) -> (u64, Option<Call>) {
         self.measured(number).map_or((0, None), |measured| (of(total, measured.longest), Some(measured.call)))

@@ -58,8 +58,8 @@ pub fn plain_end(now: Nanos, c: &mut Cpu, k: &PerCpu) -> Option<PlainEnd> {
     Some(PlainEnd { at, leaves: k.leaving_for.is_some() })
 }
 
-/// When the segment of any CPU ends: also of one that has a request to reschedule, is in newidle balancing, polls or waits.
-/// `None`: no time alone ends it.
+/// When the segment of any CPU ends: also of one that has a request to reschedule, is in newidle balancing, polls or
+/// waits. `None`: no time alone ends it.
 #[inline(always)]
 pub fn special_end<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) -> Option<Nanos> {
     if kernel.cpus[cpu.index()].marked || machine.cpus[cpu.index()].activity != Activity::Busy {
@@ -102,7 +102,8 @@ fn end_of_busy<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Ke
             Some(run.now + c.wall_with(segment.cost_left, segment.work_left)?)
         }
         Mode::Wall | Mode::Poll => Some((run.now + c.wall(segment.cost_left)?).max(segment.until)),
-        // With no overhead left it continues when the lock's holder releases the lock, or when it has spun for long enough.
+        // With no overhead left it continues when the lock's holder releases the lock, or when it has spun for long
+        // enough.
         Mode::PvWait if segment.cost_left == 0 => None,
         Mode::Spin | Mode::LockSpin | Mode::Guest if segment.cost_left == 0 && segment.work_left == 0 => None,
         Mode::Spin | Mode::LockSpin if segment.cost_left == 0 => Some(run.now + c.wall(segment.work_left)?),

@@ -67,7 +67,8 @@ pub struct Kernel {
     pub points: Points,
     /// Folios of the page cache that a read copies between two points.
     pub folio_batch: u32,
-    /// After how many tasks `__wake_up` releases the lock of a wait queue for a moment; `None`: not before the last one.
+    /// After how many tasks `__wake_up` releases the lock of a wait queue for a moment; `None`: not before the last
+    /// one.
     pub wait_queue_break: Option<u32>,
     /// How long a time slice extension lasts, ns; 0: it has none.
     pub slice_extension: Nanos,

@@ -68,8 +68,8 @@ impl Handle {
     }
 }
 
-/// A task. Its id is a place in the tables of kernel, policy and programs, which a later task reuses after it is dead; its
-/// pid is unique.
+/// A task. Its id is a place in the tables of kernel, policy and programs, which a later task reuses after it is dead;
+/// its pid is unique.
 #[derive(Clone, Debug)]
 pub struct Task {
     pub id: TaskId,

@@ -4,11 +4,11 @@ use schedlab_model::{rarely, CpuId};
 use schedlab_trace::Sink;
 
 use super::balance::apply_moves;
-use super::clock_event::{end_hrtimer_interrupt, hrtimer_interrupt};
 use super::contention::charge_group_loads;
 use super::cpufreq::cpufreq_update_util;
 use super::entry::irqentry_exit;
 use super::hrtimer::{__hrtimer_run_queues, run_deferrable_timers};
+use super::hrtimer_interrupt::{end_hrtimer_interrupt, hrtimer_interrupt};
 use super::idle::{on_idle_tick, wake_idle_cpu};
 use super::numa_tick::use_memory_at_tick;
 use super::resched::{__resched_curr, ReschedOpt};
@@ -17,8 +17,8 @@ use super::tick_sched::start_tick;
 use crate::machine::{Activity, Machine};
 use crate::run::Run;
 
-/// The rest of the tick of a CPU that was idle: `sched_tick` of the idle task does nothing, and the CPU balances as an idle
-/// one.
+/// The rest of the tick of a CPU that was idle: `sched_tick` of the idle task does nothing, and the CPU balances as an
+/// idle one.
 pub fn finish_idle_tick<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
     machine.charge_tick(cpu);
     hrtimer_interrupt(run, machine, kernel, cpu);
@@ -29,7 +29,8 @@ pub fn finish_idle_tick<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel
     }
 }
 
-/// The tick (`tick_sched_timer`): the timers that may fire now, `sched_tick`, then the softirqs of deferrable timers and of balancing.
+/// The tick (`tick_sched_timer`): the timers that may fire now, `sched_tick`, then the softirqs of deferrable timers
+/// and of balancing.
 pub fn on_tick<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
     if machine.has_cpuidle() && machine.cpus[cpu.index()].activity != Activity::Busy {
         start_tick(run, kernel, cpu);

@@ -1,11 +1,11 @@
-//! TLB flushes: a CPU that has unmapped pages interrupts the other CPUs that run tasks of the process, flushes its own TLB meanwhile,
-//! and waits for them.
+//! TLB flushes: a CPU that has unmapped pages interrupts the other CPUs that run tasks of the process, flushes its own
+//! TLB meanwhile, and waits for them.
 //!
-//! Follows flush_tlb_mm_range and native_flush_tlb_multi (arch/x86/mm/tlb.c), smp_call_function_many_cond (kernel/smp.c), and in
-//! guests kvm_flush_tlb_multi and kvm_smp_send_call_func_ipi (arch/x86/kernel/kvm.c) of 6.12.117. Machines whose TLBs are
-//! flushed by hardware broadcasts (arm64, POWER, s390) state no cost and have no shootdowns. Left out: broadcasts by INVLPGB
-//! (AMD, from 6.15 on); that a CPU has interrupts disabled while it flushes its own TLB; and CPUs that are idle with the page
-//! tables still loaded, which are interrupted if tables are freed.
+//! Follows flush_tlb_mm_range and native_flush_tlb_multi (arch/x86/mm/tlb.c), smp_call_function_many_cond
+//! (kernel/smp.c), and in guests kvm_flush_tlb_multi and kvm_smp_send_call_func_ipi (arch/x86/kernel/kvm.c) of
+//! 6.12.117. Machines whose TLBs are flushed by hardware broadcasts (arm64, POWER, s390) state no cost and have no
+//! shootdowns. Left out: broadcasts by INVLPGB (AMD, from 6.15 on); that a CPU has interrupts disabled while it flushes
+//! its own TLB; and CPUs that are idle with the page tables still loaded, which are interrupted if tables are freed.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 use schedlab_trace::Sink;
@@ -18,8 +18,8 @@ use crate::run::{Run, Source};
 /// Work that no run ends.
 const FOREVER: u64 = 1 << 60;
 
-/// `flush_tlb_mm_range` on the CPU of the task: the time of its own flush, or `None` if it waits for other CPUs, with preemption
-/// disabled, until they and itself have flushed.
+/// `flush_tlb_mm_range` on the CPU of the task: the time of its own flush, or `None` if it waits for other CPUs, with
+/// preemption disabled, until they and itself have flushed.
 pub fn flush_tlb_mm_range<S: Sink>(
     run: &mut Run<S>,
     machine: &mut Machine,
@@ -39,8 +39,8 @@ pub fn flush_tlb_mm_range<S: Sink>(
     None
 }
 
-/// The CPUs that are interrupted: those that run a task of the process. In a guest with deferred flushes not those whose vCPU
-/// does not run (`kvm_flush_tlb_multi`).
+/// The CPUs that are interrupted: those that run a task of the process. In a guest with deferred flushes not those
+/// whose vCPU does not run (`kvm_flush_tlb_multi`).
 fn flush_tlb_multi(kernel: &mut Kernel, cpu: CpuId, process: u32) -> Vec<CpuId> {
     let mut targets = Vec::new();
     for other in (0..kernel.cpus.len() as u32).map(CpuId).filter(|other| *other != cpu) {

@@ -1,4 +1,5 @@
-//! The state of a CPU's TLB flushes, and the features of a guest's kernel for vCPUs that do not run; the rules are in `tlb`.
+//! The state of a CPU's TLB flushes, and the features of a guest's kernel for vCPUs that do not run; the rules are in
+//! `tlb`.
 
 use schedlab_model::{CpuId, Nanos};
 

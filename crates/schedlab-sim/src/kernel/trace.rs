@@ -1,5 +1,5 @@
-//! What only trace files contain: run times (`sched_stat_runtime`) and the context of events. Without a trace file none of it
-//! is compiled into a run.
+//! What only trace files contain: run times (`sched_stat_runtime`) and the context of events. Without a trace file none
+//! of it is compiled into a run.
 
 use schedlab_model::CpuId;
 use schedlab_policy::{Resched, RunTime};
@@ -87,7 +87,8 @@ impl Kernel {
     }
 }
 
-/// The flags of an event in this context. `asked`: the request of the fair class since, which `resched_curr` sets at once.
+/// The flags of an event in this context. `asked`: the request of the fair class since, which `resched_curr` sets at
+/// once.
 fn flags(context: Context, cpu: &PerCpu, asked: Resched) -> Flags {
     let (full, lazy) = match context {
         Context::Schedule { full, lazy } => (full, lazy),

@@ -8,8 +8,8 @@
 //! rate          = rate of the machine * MHz / base
 //! ```
 //!
-//! Simplified: a change takes effect at once and costs nothing; a core whose threads are all idle keeps its frequency, and leaves its idle
-//! state at the same speed.
+//! Simplified: a change takes effect at once and costs nothing; a core whose threads are all idle keeps its frequency,
+//! and leaves its idle state at the same speed.
 
 use schedlab_model::{CpuId, Nanos};
 

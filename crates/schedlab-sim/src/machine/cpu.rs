@@ -39,8 +39,8 @@ pub struct Cpu {
     pub activity: Activity,
     /// Time up to which everything is accounted.
     pub last: Nanos,
-    /// Execution rate in 1/1024: `core_rate`, or `memory_rate` if that is less. At rate 0 the CPU executes nothing and handles no
-    /// interrupt.
+    /// Execution rate in 1/1024: `core_rate`, or `memory_rate` if that is less. At rate 0 the CPU executes nothing and
+    /// handles no interrupt.
     pub rate: u32,
     /// Rate of work that does not wait for memory: `smt_rate` at `speed` and `frequency`.
     pub core_rate: u32,
@@ -254,8 +254,8 @@ impl Cpu {
         }
     }
 
-    /// The pending overhead joins the segment: it is spent before the segment's work continues. It does not wait for memory, so
-    /// beside a segment that does it counts as the work that is done in its time.
+    /// The pending overhead joins the segment: it is spent before the segment's work continues. It does not wait for
+    /// memory, so beside a segment that does it counts as the work that is done in its time.
     #[inline(always)]
     pub fn take_pending(&mut self) {
         if self.pending == 0 {
@@ -270,7 +270,8 @@ impl Cpu {
         self.core_wall(work).unwrap_or(0) * u64::from(self.rate)
     }
 
-    /// Sets the rate anew after `smt_rate`, `speed`, `frequency` or `memory_rate` has changed; everything up to now must be accounted.
+    /// Sets the rate anew after `smt_rate`, `speed`, `frequency` or `memory_rate` has changed; everything up to now
+    /// must be accounted.
     pub fn update_rate(&mut self) {
         self.core_rate = ((u64::from(self.smt_rate) * u64::from(self.speed)) >> WORK_SHIFT) as u32;
         if rarely(self.frequency != FULL_SPEED) {

@@ -71,8 +71,8 @@ impl Cpuidle {
         })
     }
 
-    /// The states of a shared partition (`shared_states` of drivers/cpuidle/cpuidle-pseries.c, 6.1.192) under the menu governor: snooze,
-    /// a loop that ends after the target residency of the other state, and H_CEDE.
+    /// The states of a shared partition (`shared_states` of drivers/cpuidle/cpuidle-pseries.c, 6.1.192) under the menu
+    /// governor: snooze, a loop that ends after the target residency of the other state, and H_CEDE.
     pub fn pseries(rules: MenuRules, tick: Nanos, nr_cpus: usize) -> Box<Cpuidle> {
         let snooze = State { target_residency: 0, exit_latency: 0, polling: true };
         let cede = State { target_residency: 100 * USEC, exit_latency: 10 * USEC, polling: false };
@@ -104,15 +104,15 @@ fn seen(state: &IdleState) -> State {
     State { target_residency: state.target_residency, exit_latency, polling }
 }
 
-/// As long as the first state that is worth it takes to pay, at most 1/16 of a tick. POWER's snooze loop takes the first
-/// state that is deeper, which is the same for the tables of its machines.
+/// As long as the first state that is worth it takes to pay, at most 1/16 of a tick. POWER's snooze loop takes the
+/// first state that is deeper, which is the same for the tables of its machines.
 fn poll_time(states: &[IdleState], tick: Nanos) -> Nanos {
     let deeper = states.iter().skip(1).map(|state| state.target_residency).find(|residency| *residency >= POLL_MIN);
     deeper.unwrap_or(Nanos::MAX).min(tick / 16)
 }
 
-/// The state of a CPU that has long been idle: the deepest one where governors choose states, or where it limits how deep
-/// the other threads of its core get.
+/// The state of a CPU that has long been idle: the deepest one where governors choose states, or where it limits how
+/// deep the other threads of its core get.
 pub fn state_at_boot(cpuidle: Option<&Cpuidle>, core_idle: bool, allowed: usize) -> usize {
     if cpuidle.is_some() || core_idle {
         allowed.saturating_sub(1)

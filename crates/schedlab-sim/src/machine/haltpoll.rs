@@ -1,8 +1,8 @@
-//! `haltpoll`, the governor of a guest's idle CPUs: poll for a while, then halt (drivers/cpuidle/governors/haltpoll.c, read in
-//! 5.7 and in the series that changed it; module parameters at their defaults).
+//! `haltpoll`, the governor of a guest's idle CPUs: poll for a while, then halt (drivers/cpuidle/governors/haltpoll.c,
+//! read in 5.7 and in the series that changed it; module parameters at their defaults).
 //!
-//! A CPU polls whenever its window is not 0, and halts once it has polled to the window's end. The window doubles after a halt
-//! that was longer than it and no longer than the longest window, and halves after a halt longer than that.
+//! A CPU polls whenever its window is not 0, and halts once it has polled to the window's end. The window doubles after
+//! a halt that was longer than it and no longer than the longest window, and halves after a halt longer than that.
 
 use schedlab_model::{Nanos, USEC};
 use schedlab_policy::Paravirt;

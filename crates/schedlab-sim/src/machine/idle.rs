@@ -7,7 +7,8 @@ use super::segment::WORK_SHIFT;
 use super::state::Machine;
 
 impl Cpu {
-    /// Overhead of what the CPU itself does, in ns: on the way into an idle state before that, else before what it executes.
+    /// Overhead of what the CPU itself does, in ns: on the way into an idle state before that, else before what it
+    /// executes.
     pub(super) fn charge_own(&mut self, cost: Nanos) {
         match self.activity {
             Activity::Idle => self.idle_from += self.core_wall(cost << WORK_SHIFT).unwrap_or(0),
@@ -17,8 +18,9 @@ impl Cpu {
 }
 
 impl Machine {
-    /// The CPU becomes idle: pending overhead first, then the deepest idle state whose target residency does not exceed the time expected until
-    /// the next timer or, if earlier, for the CPU's average idle period: a machine without `cpuidle`.
+    /// The CPU becomes idle: pending overhead first, then the deepest idle state whose target residency does not exceed
+    /// the time expected until the next timer or, if earlier, for the CPU's average idle period: a machine without
+    /// `cpuidle`.
     pub fn enter_idle_state(&mut self, cpu: CpuId, now: Nanos, until_timer: Nanos) {
         let c = &mut self.cpus[cpu.index()];
         c.activity = Activity::Idle;

@@ -70,13 +70,14 @@ pub struct Choice {
     pub stops_tick: bool,
 }
 
-/// The deepest state below this one whose target residency fits, or the shallowest (`teo_find_shallower_state`, and the same loop
-/// at the end of `menu_select`).
+/// The deepest state below this one whose target residency fits, or the shallowest (`teo_find_shallower_state`, and the
+/// same loop at the end of `menu_select`).
 pub fn find_shallower_state(states: &[State], than: usize, duration: Nanos) -> usize {
     states[..than].iter().rposition(|state| state.target_residency <= duration).unwrap_or(0)
 }
 
-/// The tick keeps running. A state with a longer target residency than the time `left` until the next timer is not entered.
+/// The tick keeps running. A state with a longer target residency than the time `left` until the next timer is not
+/// entered.
 pub fn keep_tick(states: &[State], found: usize, left: Nanos) -> Choice {
     let deep = found > 0 && states[found].target_residency > left;
     Choice { state: if deep { find_shallower_state(states, found, left) } else { found }, stops_tick: false }

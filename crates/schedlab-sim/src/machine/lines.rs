@@ -8,8 +8,9 @@ use super::touched;
 
 /// The lines of one structure that calls touch together.
 ///
-/// The state consists of the last writer, the last reader since then, and all readers since then, folded into 64 bits. CPUs
-/// that share a bit are not distinguished: on machines with more than 64 CPUs a read may be free that costs a transfer.
+/// The state consists of the last writer, the last reader since then, and all readers since then, folded into 64 bits.
+/// CPUs that share a bit are not distinguished: on machines with more than 64 CPUs a read may be free that costs a
+/// transfer.
 #[derive(Clone, Copy, Debug)]
 pub struct Lines {
     writer: u16,
@@ -27,8 +28,8 @@ impl Default for Lines {
 }
 
 impl Lines {
-    /// A write by `cpu`: the distance of the CPU that has to give its copy up, of the farther one if both a writer and a reader
-    /// have to.
+    /// A write by `cpu`: the distance of the CPU that has to give its copy up, of the farther one if both a writer and
+    /// a reader have to.
     #[inline]
     fn write(&mut self, cpu: CpuId, far: impl Fn(u16) -> usize) -> Option<usize> {
         let this = cpu.0 as u16;
@@ -55,7 +56,8 @@ impl Lines {
 }
 
 impl Machine {
-    /// A CPU writes lines of a structure, which arrive in `steps` steps; returns the time that it waits for them, in ns.
+    /// A CPU writes lines of a structure, which arrive in `steps` steps; returns the time that it waits for them, in
+    /// ns.
     #[inline]
     pub fn write_lines(&mut self, cpu: CpuId, lines: &mut Lines, steps: u32) -> Nanos {
         if !self.has_lines {
@@ -85,8 +87,8 @@ impl Machine {
         self.transfer(cpu, distance, steps)
     }
 
-    /// By how much a CPU that polls a lock slows the holder: each change of the lock's line that the holder still makes costs a
-    /// transfer, as the polling CPU has a copy. The typical time, so that a lock that is free draws nothing.
+    /// By how much a CPU that polls a lock slows the holder: each change of the lock's line that the holder still makes
+    /// costs a transfer, as the polling CPU has a copy. The typical time, so that a lock that is free draws nothing.
     #[inline]
     pub fn slows_holder(&self, cpu: CpuId, lines: &Lines) -> Nanos {
         match lines.writer {
@@ -101,7 +103,8 @@ impl Machine {
         self.line_times[self.topology.distance(cpu, other) as usize]
     }
 
-    /// Charges time that the CPU waits for something outside of it: threads of the core that are busy do not prolong it.
+    /// Charges time that the CPU waits for something outside of it: threads of the core that are busy do not prolong
+    /// it.
     #[inline]
     pub fn charge_stall(&mut self, cpu: CpuId, wall: Nanos) {
         if wall > 0 {
@@ -109,8 +112,8 @@ impl Machine {
         }
     }
 
-    /// That time as work of the CPU. At rate 0, where only the start of a task incurs anything, it is the time itself, as
-    /// `sending_delay` takes it to be.
+    /// That time as work of the CPU. At rate 0, where only the start of a task incurs anything, it is the time itself,
+    /// as `sending_delay` takes it to be.
     #[inline]
     pub fn stall(&self, cpu: CpuId, wall: Nanos) -> Nanos {
         match self.cpus[cpu.index()].rate {

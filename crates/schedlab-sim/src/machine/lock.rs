@@ -1,19 +1,20 @@
 //! A lock, or a line that CPUs change, that is taken in the order of arrival.
 //!
-//! A CPU arrives at its local time, which may lie ahead of the time of the run by the overhead that it still has to spend. So CPUs
-//! are simulated in another order than they arrive. The lock records each taker until the run has reached its arrival, and of the
-//! earlier ones when the last of them releases it.
+//! A CPU arrives at its local time, which may lie ahead of the time of the run by the overhead that it still has to
+//! spend. So CPUs are simulated in another order than they arrive. The lock records each taker until the run has
+//! reached its arrival, and of the earlier ones when the last of them releases it.
 //!
-//! In a queue a CPU waits w, until those that arrived before it have released the lock. Each that arrives later waits longer
-//! because of it: by x_j, if it holds the lock for h_j. The waits of those that have been simulated already are fixed, so the
-//! new taker, which holds the lock for h, is charged their share:
+//! In a queue a CPU waits w, until those that arrived before it have released the lock. Each that arrives later waits
+//! longer because of it: by x_j, if it holds the lock for h_j. The waits of those that have been simulated already are
+//! fixed, so the new taker, which holds the lock for h, is charged their share:
 //!
 //! ```text
 //! wait = w + sum(x_j h_j) / h
 //! ```
 //!
-//! The sum of all waits, each times the stay, is therefore that of a queue, in whatever order the CPUs are simulated; if all stay
-//! equally long, the sum of the waits itself. A CPU that comes in order waits exactly as long as in a queue.
+//! The sum of all waits, each times the stay, is therefore that of a queue, in whatever order the CPUs are simulated;
+//! if all stay equally long, the sum of the waits itself. A CPU that comes in order waits exactly as long as in a
+//! queue.
 //!
 //! Simplified: which of the CPUs of a queue waits, if they are simulated in another order than they arrive.
 
@@ -28,7 +29,8 @@ pub struct Lock {
     ahead: Vec<Taker>,
 }
 
-/// One that arrives at `at` and holds the lock for `hold`. If it has to wait, the holder before it stays longer by `slowed`.
+/// One that arrives at `at` and holds the lock for `hold`. If it has to wait, the holder before it stays longer by
+/// `slowed`.
 #[derive(Clone, Copy, Debug)]
 struct Taker {
     at: Nanos,
@@ -60,8 +62,8 @@ impl Lock {
         self.take_polling(arrival, hold, || 0)
     }
 
-    /// The same for a taker that polls the lock's line while it waits, which prolongs the stay of the holder by `slowed`. In a
-    /// queue only the first waiter polls, so every holder that is waited for is slowed once.
+    /// The same for a taker that polls the lock's line while it waits, which prolongs the stay of the holder by
+    /// `slowed`. In a queue only the first waiter polls, so every holder that is waited for is slowed once.
     #[inline]
     pub fn take_polling(&mut self, arrival: Arrival, hold: Nanos, slowed: impl FnOnce() -> Nanos) -> Nanos {
         let Arrival { now, at } = arrival;
@@ -146,8 +148,8 @@ mod tests {
     /// A taker: the time of the run at which it is simulated, how far its local time lies ahead, and its stay.
     type Step = (Nanos, Nanos, Nanos);
 
-    /// What a spinlock with a queue of waiters does, given all arrivals at once: the wait of each, in the order given. A waiter slows the
-    /// holder before it.
+    /// What a spinlock with a queue of waiters does, given all arrivals at once: the wait of each, in the order given.
+    /// A waiter slows the holder before it.
     fn fifo(takers: &[Step], slowed: Nanos) -> Vec<Nanos> {
         let mut order: Vec<usize> = (0..takers.len()).collect();
         order.sort_by_key(|taker| takers[*taker].0 + takers[*taker].1);
@@ -238,8 +240,8 @@ mod tests {
             prop_assert_eq!(waits[0], waits[1]);
         }
 
-        /// Unequal stays as well, each wait times the stay, with waiters that poll; what is lost in rounding is below one nanosecond
-        /// a taker.
+        /// Unequal stays as well, each wait times the stay, with waiters that poll; what is lost in rounding is below
+        /// one nanosecond a taker.
         #[test]
         fn unequal_stays_wait_as_long_together_as_in_a_queue(
             takers in takers(150, 5_000, 1..300u64),

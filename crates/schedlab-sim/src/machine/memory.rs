@@ -1,9 +1,10 @@
 //! The bandwidth of memory, divided among the CPUs that wait for it.
 //!
-//! The memory of a node has a bandwidth, of which at most a part goes to other nodes. Both are divided max-min fairly: a CPU
-//! whose demand is below an equal part gets its demand, the others get equal parts of the rest. The demand of a CPU is what it gets
-//! alone; the threads of a core share the buffers for outstanding lines, so their demand together is that of one.
-//! Left out: different costs of reads and writes, the latency that rises before the limit is reached, caches, channels.
+//! The memory of a node has a bandwidth, of which at most a part goes to other nodes. Both are divided max-min fairly:
+//! a CPU whose demand is below an equal part gets its demand, the others get equal parts of the rest. The demand of a
+//! CPU is what it gets alone; the threads of a core share the buffers for outstanding lines, so their demand together
+//! is that of one. Left out: different costs of reads and writes, the latency that rises before the limit is reached,
+//! caches, channels.
 
 use schedlab_model::CpuId;
 use schedlab_spec::RunSpec;

@@ -3,8 +3,8 @@
 //! drivers/cpuidle/governors/menu.c of 5.10 to 7.2; [`MenuRules`] has what differs between them. The prediction is the
 //! smaller one of two: the time to the next timer, times a factor learnt per order of magnitude of that time, and the
 //! typical one of the last eight idle periods, if they agree. The deepest state whose target residency it covers is
-//! chosen. The tick continues if it is shorter than a tick or the state polls; it wakes the CPU, and the governor chooses again.
-//! Left out: `nr_iowait` (up to 6.12), no task here waits for a disk; states switched off in sysfs.
+//! chosen. The tick continues if it is shorter than a tick or the state polls; it wakes the CPU, and the governor
+//! chooses again. Left out: `nr_iowait` (up to 6.12), no task here waits for a disk; states switched off in sysfs.
 
 use schedlab_model::{Nanos, USEC};
 use schedlab_policy::MenuRules;
@@ -202,7 +202,8 @@ impl Menu {
             }
             let Sums { count, sum, squares } = sums;
             let average = sum / count.max(1);
-            // sum of (v - a)^2 = sum of v^2 - a * (2 * sum of v - n * a); a difference is exact even where the terms wrap.
+            // sum of (v - a)^2 = sum of v^2 - a * (2 * sum of v - n * a); a difference is exact even where the terms
+            // wrap.
             let variance = squares.wrapping_sub(average.wrapping_mul(2 * sum - count * average)) / count.max(1);
             let most = count * 4 >= INTERVALS as u64 * 3;
             let agrees = variance.checked_mul(36).is_some_and(|variance| average * average > variance);

@@ -1,7 +1,8 @@
-//! The hardware: CPUs that execute segments of work at a rate, cores that share it, idle states, and what everything costs.
+//! The hardware: CPUs that execute segments of work at a rate, cores that share it, idle states, and what everything
+//! costs.
 //!
-//! Costs are applied here and nowhere else. Nothing here depends on tasks or on a kernel's decisions: a kernel puts a segment on
-//! a CPU, charges overhead to it, and reads when it will be through.
+//! Costs are applied here and nowhere else. Nothing here depends on tasks or on a kernel's decisions: a kernel puts a
+//! segment on a CPU, charges overhead to it, and reads when it will be through.
 
 mod changed;
 mod charge_exit;

@@ -1,10 +1,12 @@
 //! The costs of NUMA balancing and of memory on another node, composed of those of the machine, each the typical one.
 //!
 //! - a hinting fault: a fault that maps a page which is in memory (`fault`);
-//! - a page that moves: reading it on the other node and writing it on the own one ([`Memory::page`](schedlab_spec::Memory::page)), and
-//!   unmapping and freeing the old one (`zap-page`, `unmap-page`); other CPUs' TLBs hold no entry of an inaccessible page
-//!   (`ptep_clear_flush`). Estimate; range: to 5 times, for locks, the isolation of the page and the walk to its mappings;
-//! - the scan: each entry of the page tables as a cleared one (`zap-page`, or `copy-page-table` on a machine whose `unmap-page` contains it);
+//! - a page that moves: reading it on the other node and writing it on the own one
+//!   ([`Memory::page`](schedlab_spec::Memory::page)), and unmapping and freeing the old one (`zap-page`, `unmap-page`);
+//!   other CPUs' TLBs hold no entry of an inaccessible page (`ptep_clear_flush`). Estimate; range: to 5 times, for
+//!   locks, the isolation of the page and the walk to its mappings;
+//! - the scan: each entry of the page tables as a cleared one (`zap-page`, or `copy-page-table` on a machine whose
+//!   `unmap-page` contains it);
 //! - the use of a page on another node: [`Memory::remote_page`](schedlab_spec::Memory::remote_page).
 
 use schedlab_model::Nanos;

@@ -8,8 +8,8 @@ pub const WORK_SHIFT: u32 = 10;
 /// Work of a ns on a CPU of rate 1.
 pub const NS: u64 = 1 << WORK_SHIFT;
 
-/// What a segment is. The order matters: `is_plain` is the range from `User` to `IrqOff`, and `is_kernel` is everything from
-/// `Kernel` on.
+/// What a segment is. The order matters: `is_plain` is the range from `User` to `IrqOff`, and `is_kernel` is everything
+/// from `Kernel` on.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Debug)]
 pub enum Mode {
     /// User mode until the wall clock reaches `Segment::until`.
@@ -34,7 +34,8 @@ pub enum Mode {
     IrqOff,
     /// Kernel mode, until the task gets the spinlock of the kernel for which it spins with preemption disabled.
     LockSpin,
-    /// A guest's CPU that halts until it is kicked, because the spinlock that it waits for has been held for long (`pv_wait`).
+    /// A guest's CPU that halts until it is kicked, because the spinlock that it waits for has been held for long
+    /// (`pv_wait`).
     PvWait,
 }
 
@@ -84,8 +85,8 @@ pub struct Segment {
     pub call: u8,
     /// Whether its points are might_sleep(), not cond_resched().
     pub might_sleep: bool,
-    /// Work between two points where kernel code offers to reschedule, in ns; the last one is at its end. 0: it has none. With a
-    /// `call`, the work of each batch of the tail, which has the sections of that call.
+    /// Work between two points where kernel code offers to reschedule, in ns; the last one is at its end. 0: it has
+    /// none. With a `call`, the work of each batch of the tail, which has the sections of that call.
     pub every: u32,
     /// Before the last `tail` of the work, the same of that part; 0: all of it is the tail.
     pub every_before: u32,
@@ -134,8 +135,8 @@ impl Segment {
         }
     }
 
-    /// Work until the next point, 0 at one. Times are whole ns, so on a slower thread a point is passed by the work of less than
-    /// one.
+    /// Work until the next point, 0 at one. Times are whole ns, so on a slower thread a point is passed by the work of
+    /// less than one.
     #[inline]
     pub fn until_point(&self) -> u64 {
         let before = self.every_before != 0 && self.work_left > self.tail;

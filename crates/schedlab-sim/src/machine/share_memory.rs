@@ -11,7 +11,8 @@ impl Machine {
         self.memory.as_ref().is_some_and(|memory| !memory.waiting.is_empty())
     }
 
-    /// The CPU begins to wait for the memory of the node of CPU `home`. Returns whether the shares have to be computed anew.
+    /// The CPU begins to wait for the memory of the node of CPU `home`. Returns whether the shares have to be computed
+    /// anew.
     pub fn begin_stream(&mut self, cpu: CpuId, home: CpuId) -> bool {
         let home = self.topology.node(home).lowest().unwrap_or(home);
         let Some(memory) = &mut self.memory else { return false };
@@ -29,8 +30,8 @@ impl Machine {
         true
     }
 
-    /// Divides the bandwidth anew; adds the CPUs whose rate it changes. They are accounted up to now, and the end of what
-    /// they execute has to be computed anew.
+    /// Divides the bandwidth anew; adds the CPUs whose rate it changes. They are accounted up to now, and the end of
+    /// what they execute has to be computed anew.
     pub fn share_memory(&mut self, now: Nanos, changed: &mut Vec<CpuId>) {
         let Some(memory) = &self.memory else { return };
         let mut homes: Vec<CpuId> = memory.waiting.iter().map(|waiting| waiting.home).collect();

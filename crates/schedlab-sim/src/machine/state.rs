@@ -36,7 +36,8 @@ pub struct Machine {
     pub(super) core_of: Table<u32>,
     /// Latency of leaving each idle state.
     pub(super) idle_exits: Vec<CostTable>,
-    /// For each idle state that the workloads allow (PM QoS), shallowest first: the smallest target residency from it on.
+    /// For each idle state that the workloads allow (PM QoS), shallowest first: the smallest target residency from it
+    /// on.
     pub(super) residencies: Vec<Nanos>,
     /// The governors of idle states, where the machine has them.
     pub(super) cpuidle: Option<Box<Cpuidle>>,
@@ -49,8 +50,8 @@ pub struct Machine {
     pub(super) warmth: Option<Box<Warmth>>,
     pub(super) preset: Arc<Preset>,
     pub(super) topology: Arc<Topology>,
-    /// A CPU that becomes busy or idle changes the rates of others: cores have several threads, or frequencies depend on how
-    /// many are busy. Memory bandwidth is apart from this.
+    /// A CPU that becomes busy or idle changes the rates of others: cores have several threads, or frequencies depend
+    /// on how many are busy. Memory bandwidth is apart from this.
     linked_rates: bool,
     shares: bool,
     pub(super) has_lines: bool,
@@ -253,8 +254,8 @@ impl Machine {
         self.sending_delay(from) + self.costs.ipi[distance].draw(&mut self.cpus[from.index()].dice)
     }
 
-    /// How long the CPU is still busy with what it has incurred at this instant. At rate 0 only the start of a task, whose
-    /// shell is not simulated, incurs anything.
+    /// How long the CPU is still busy with what it has incurred at this instant. At rate 0 only the start of a task,
+    /// whose shell is not simulated, incurs anything.
     pub fn sending_delay(&self, from: CpuId) -> Nanos {
         let from = &self.cpus[from.index()];
         from.pending_wall().unwrap_or(from.pending)

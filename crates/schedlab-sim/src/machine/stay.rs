@@ -1,4 +1,5 @@
-//! A stay of a task with a working set or code on a CPU: how much of them is in the caches when it begins, and when it ends.
+//! A stay of a task with a working set or code on a CPU: how much of them is in the caches when it begins, and when it
+//! ends.
 
 use schedlab_model::{CpuId, Pid};
 
@@ -7,8 +8,8 @@ use super::state::Machine;
 use super::warmth::{Code, Refilled};
 
 impl Machine {
-    /// A CPU switches to a task with a working set of so many KiB, and code; `first`: it has never run. The time that it loses is
-    /// wall time: threads of the core that are busy do not prolong it.
+    /// A CPU switches to a task with a working set of so many KiB, and code; `first`: it has never run. The time that
+    /// it loses is wall time: threads of the core that are busy do not prolong it.
     #[inline(never)]
     pub fn begin_stay(&mut self, cpu: CpuId, task: Pid, set: u32, code: Code, first: bool) {
         let Some(warmth) = &self.warmth else { return };

@@ -1,11 +1,11 @@
 //! The TEO governor: which idle state a CPU enters, and whether its tick stops.
 //!
-//! drivers/cpuidle/governors/teo.c in the two forms of [`TeoForm`]. Each state has a bin, which begins at its target residency.
-//! A stay that lasted about until the next timer is a hit in the bin of that time; one that was interrupted so early that it
-//! falls into a shallower bin is an intercept in that bin. Both counts decay by an eighth at each stay. If most of the recent stays
-//! ended before the target residency of the candidate state, the governor chooses the deepest state whose target residency
-//! more than half of the intercepted stays reached.
-//! Left out: states switched off in sysfs. A latency limit cuts the table of states, as for menu.
+//! drivers/cpuidle/governors/teo.c in the two forms of [`TeoForm`]. Each state has a bin, which begins at its target
+//! residency. A stay that lasted about until the next timer is a hit in the bin of that time; one that was interrupted
+//! so early that it falls into a shallower bin is an intercept in that bin. Both counts decay by an eighth at each
+//! stay. If most of the recent stays ended before the target residency of the candidate state, the governor chooses the
+//! deepest state whose target residency more than half of the intercepted stays reached. Left out: states switched off
+//! in sysfs. A latency limit cuts the table of states, as for menu.
 
 use schedlab_model::Nanos;
 use schedlab_policy::TeoForm;
@@ -147,8 +147,8 @@ impl Teo {
         keep_tick(states, found, timers.next_event())
     }
 
-    /// The deepest state whose residency over half of the intercepts exceeded; with the tick stopped none that is shorter than a
-    /// tick.
+    /// The deepest state whose residency over half of the intercepts exceeded; with the tick stopped none that is
+    /// shorter than a tick.
     fn intercepted(&self, states: &[State], timers: &Timers, deepest: usize, intercepts: u32) -> usize {
         let state_ok = |i: usize| timers.next_tick.is_some() || states[i].target_residency >= timers.tick;
         let (mut suitable, mut sum) = (deepest, 0);
@@ -289,8 +289,8 @@ mod tests {
     }
 
     proptest! {
-        /// The counts neither overflow nor become negative, and while the tick runs, the state that is chosen is no deeper than
-        /// the time to the tick allows.
+        /// The counts neither overflow nor become negative, and while the tick runs, the state that is chosen is no
+        /// deeper than the time to the tick allows.
         #[test]
         fn counts_add_up(
             later in any::<bool>(),

@@ -1,32 +1,37 @@
-//! Warmth: how much of its working set and code a task finds in the caches when it is switched in, and what the rest costs.
+//! Warmth: how much of its working set and code a task finds in the caches when it is switched in, and what the rest
+//! costs.
 //!
-//! A task has a working set of W KiB, all of which it uses repeatedly, so that a cache of S KiB holds up to
-//! U = min(W, S) of it. A cache is a list of the tasks whose data it holds, the last to have run there first. When a task
-//! is switched out it has loaded what was missing, and what no longer fits is evicted from the tasks that have not
-//! run for longest: least recently used, at the granularity of tasks (the stack algorithm of Mattson, Gecsei, Slutz and Traiger,
-//! IBM Systems Journal 9(2), 1970).
+//! A task has a working set of W KiB, all of which it uses repeatedly, so that a cache of S KiB holds up to U = min(W,
+//! S) of it. A cache is a list of the tasks whose data it holds, the last to have run there first. When a task is
+//! switched out it has loaded what was missing, and what no longer fits is evicted from the tasks that have not run for
+//! longest: least recently used, at the granularity of tasks (the stack algorithm of Mattson, Gecsei, Slutz and
+//! Traiger, IBM Systems Journal 9(2), 1970).
 //!
-//! When the task is switched in, level i holds R(i) of the U(i) that it holds while the task runs undisturbed. A KiB that
-//! lies in level i and no nearer one takes read(i). So the first pass over the working set takes longer than a warm one by
+//! When the task is switched in, level i holds R(i) of the U(i) that it holds while the task runs undisturbed. A KiB
+//! that lies in level i and no nearer one takes read(i). So the first pass over the working set takes longer than a
+//! warm one by
 //!
 //! debt = sum over levels of (U(i) - R(i)) * (read(i + 1) - read(i)), where the memory is the level behind the last,
 //!
-//! with R(i) not less than that of any nearer level. One pass over the warm set takes `touch` = [`Caches::warm_read`] of W. No
-//! task traverses its set faster than that, so the debt is spread over the next `touch` of its work: work w takes
+//! with R(i) not less than that of any nearer level. One pass over the warm set takes `touch` = [`Caches::warm_read`]
+//! of W. No task traverses its set faster than that, so the debt is spread over the next `touch` of its work: work w
+//! takes
 //!
 //! w + debt * min(w, touch) / touch,
 //!
-//! and a task that is switched out early has been charged, and has loaded, the part of the debt that belongs to its work.
+//! and a task that is switched out early has been charged, and has loaded, the part of the debt that belongs to its
+//! work.
 //!
-//! The code of a task is a second set. The front end of a core (instruction cache, branch predictors) holds up to F KiB of it, and
-//! is a list of the workloads whose code it holds, since all tasks of a workload execute the same code. With C KiB of code, of
-//! which the front end still holds H, the debt is larger by (min(C, F) - H) * (cold - warm), and `touch` by C * warm.
+//! The code of a task is a second set. The front end of a core (instruction cache, branch predictors) holds up to F KiB
+//! of it, and is a list of the workloads whose code it holds, since all tasks of a workload execute the same code. With
+//! C KiB of code, of which the front end still holds H, the debt is larger by (min(C, F) - H) * (cold - warm), and
+//! `touch` by C * warm.
 //!
-//! A task that runs for the first time is not charged and leaves its whole set in the caches: what it loads then is part of
-//! its program. Simplified: tasks share no data; a set keeps its size; what a task has left in a cache stays valid while it
-//! runs elsewhere, as if it were only read; threads of a core that run at the same time evict nothing of each other's data
-//! until one is switched out; the prefetching and associativity of a cache are in its `read` times. Reading from another
-//! last-level cache takes as long as reading from memory.
+//! A task that runs for the first time is not charged and leaves its whole set in the caches: what it loads then is
+//! part of its program. Simplified: tasks share no data; a set keeps its size; what a task has left in a cache stays
+//! valid while it runs elsewhere, as if it were only read; threads of a core that run at the same time evict nothing of
+//! each other's data until one is switched out; the prefetching and associativity of a cache are in its `read` times.
+//! Reading from another last-level cache takes as long as reading from memory.
 
 use std::collections::VecDeque;
 

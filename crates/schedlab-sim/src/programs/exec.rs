@@ -116,8 +116,8 @@ fn fetch<S: Sink>(x: &mut Running<S>) -> bool {
     }
 }
 
-/// Begins a read or write whose lines and locks cost nothing. Returns whether it takes any time, and its longest part in which
-/// no request is honoured, if transfers have such parts.
+/// Begins a read or write whose lines and locks cost nothing. Returns whether it takes any time, and its longest part
+/// in which no request is honoured, if transfers have such parts.
 #[inline(always)]
 fn begin_own_io(
     costs: &CostTables,
@@ -137,7 +137,8 @@ fn begin_own_io(
     (takes, Some(longest))
 }
 
-/// The system call of a sleep begins, which programs a timer. The costs are drawn in the order in which `begin` draws them.
+/// The system call of a sleep begins, which programs a timer. The costs are drawn in the order in which `begin` draws
+/// them.
 #[inline(never)]
 fn begin_sleep<S: Sink>(x: &mut Running<S>) -> bool {
     let (costs, dice) = (&x.machine.costs, &mut x.kernel.tasks[x.task.index()].dice);

@@ -1,10 +1,10 @@
 //! Spinlocks of the kernel, taken within a system call.
 //!
 //! Preemption is disabled from the call of spin_lock() until the lock has been released, so a waiter is the current
-//! task of its CPU; in a guest the CPU itself may not be executed. Follows queued_spin_lock_slowpath, virt_spin_lock and
-//! kernel/locking/qspinlock_paravirt.h of 6.12.117, which tests the lock as 5.4 does; for powerpc arch/powerpc/lib/qspinlock.c and
-//! simple_spinlock.h, for s390 arch_spin_lock_classic of 6.12. The transfer of the lock's line between CPUs
-//! is not charged.
+//! task of its CPU; in a guest the CPU itself may not be executed. Follows queued_spin_lock_slowpath, virt_spin_lock
+//! and kernel/locking/qspinlock_paravirt.h of 6.12.117, which tests the lock as 5.4 does; for powerpc
+//! arch/powerpc/lib/qspinlock.c and simple_spinlock.h, for s390 arch_spin_lock_classic of 6.12. The transfer of the
+//! lock's line between CPUs is not charged.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 use schedlab_trace::{Kind, Sink};
@@ -26,7 +26,8 @@ const SPIN_THRESHOLD: Nanos = 1 << 15;
 const HEAD_SPINS: Nanos = 1 << 8;
 /// `pv_sleepy_lock_factor`: by how much longer it spins if it has seen the holder's vCPU wait for a CPU.
 const SLEEPY: Nanos = 256;
-/// A waiter that is not the first checks its predecessor's state once in this many iterations (`PV_PREV_CHECK_MASK` + 1).
+/// A waiter that is not the first checks its predecessor's state once in this many iterations (`PV_PREV_CHECK_MASK` +
+/// 1).
 const PREV_CHECK: Nanos = 256;
 
 /// The task tries to take the lock.
@@ -186,8 +187,8 @@ fn head_spins(relax: Nanos, sleepy: bool) -> u64 {
     (HEAD_SPINS * relax * if sleepy { SLEEPY } else { 1 }) << WORK_SHIFT
 }
 
-/// `yield_to_preempted`, `smp_yield_cpu`: a hypercall by which the vCPU of the waiter yields to that of the holder, or in a queue to that of
-/// the waiter before it, if that vCPU waits for a CPU.
+/// `yield_to_preempted`, `smp_yield_cpu`: a hypercall by which the vCPU of the waiter yields to that of the holder, or
+/// in a queue to that of the waiter before it, if that vCPU waits for a CPU.
 fn yield_to_preempted<S: Sink>(x: &mut Running<S>, object: u32) {
     let (task, queued) = (x.task, x.kernel.spinlocks == Spinlocks::Overtaken);
     let Some(lock) = lock_of(x, object) else { return };
@@ -229,8 +230,8 @@ fn pv_kick<S: Sink>(x: &mut Running<S>, cpu: CpuId) {
     x.run.touch(x.kernel.id, cpu);
 }
 
-/// `pv_wait_early`: the waiter before this one has halted. Up to 5.3 also: its vCPU does not run; the stable releases of 5.2 and
-/// 5.3 no longer have that.
+/// `pv_wait_early`: the waiter before this one has halted. Up to 5.3 also: its vCPU does not run; the stable releases
+/// of 5.2 and 5.3 no longer have that.
 fn pv_wait_early<S: Sink>(x: &Running<S>, object: u32) -> bool {
     let Object::KernelLock(lock) = &x.programs.objects[object as usize] else { return false };
     let place = lock.queue.iter().position(|waiter| waiter.task == x.task);

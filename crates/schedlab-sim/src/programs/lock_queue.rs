@@ -1,7 +1,8 @@
 //! A spinlock of the kernel: its owner and the tasks that wait for it.
 //!
-//! Follows kernel/locking/qspinlock.c, qspinlock_paravirt.h and arch/powerpc/lib/qspinlock.c of 6.12.117. Left out: the pending bit of the native lock, by
-//! which a single waiter spins without a queue node, and nested waits of one CPU (interrupts).
+//! Follows kernel/locking/qspinlock.c, qspinlock_paravirt.h and arch/powerpc/lib/qspinlock.c of 6.12.117. Left out: the
+//! pending bit of the native lock, by which a single waiter spins without a queue node, and nested waits of one CPU
+//! (interrupts).
 
 use std::collections::VecDeque;
 
@@ -16,8 +17,8 @@ pub struct KernelLock {
     pub owner: Option<TaskId>,
     /// Waiting tasks in order of arrival. Those that have not queued yet are at the end.
     pub queue: VecDeque<LockWaiter>,
-    /// The pending bit of a paravirtual lock: its first waiter spins, so that no other task may take the lock. `_Q_MUST_Q_VAL`
-    /// of powerpc: it has spun for long.
+    /// The pending bit of a paravirtual lock: its first waiter spins, so that no other task may take the lock.
+    /// `_Q_MUST_Q_VAL` of powerpc: it has spun for long.
     pending: bool,
 }
 
@@ -37,8 +38,8 @@ pub struct LockWaiter {
 }
 
 impl KernelLock {
-    /// A task that did not get the lock waits (`pv_hybrid_queued_unfair_trylock`): it queues, except while the first waiter of
-    /// a paravirtual lock has not set the pending bit.
+    /// A task that did not get the lock waits (`pv_hybrid_queued_unfair_trylock`): it queues, except while the first
+    /// waiter of a paravirtual lock has not set the pending bit.
     pub fn arrive(&mut self, kind: Spinlocks, task: TaskId) {
         let first = self.queue.is_empty();
         self.pending |= first && kind != Spinlocks::Overtaken;
@@ -144,7 +145,8 @@ mod tests {
         assert_eq!((free, lock.candidates(Spinlocks::TestAndSet)), ([true, true, true], vec![B, C]));
     }
 
-    /// While the first waiter has halted, a task that comes does not queue and may take the lock; those in the queue may not.
+    /// While the first waiter has halted, a task that comes does not queue and may take the lock; those in the queue
+    /// may not.
     #[test]
     fn a_paravirtual_lock_can_be_stolen_only_by_tasks_that_are_not_queued() {
         let kind = Spinlocks::Paravirt;

@@ -1,9 +1,9 @@
 //! `mmap_lock`: which operations of a thread hold it, and how the thread waits for it.
 //!
 //! mmap, munmap and fork hold it for writing; munmap continues as a reader once the mapping is out of the tree
-//! (`mmap_write_downgrade`). A page fault holds it for reading, or the lock of its mapping instead. Every thread is assumed to
-//! fault in mappings of its own, so the lock of a mapping is only contended by fork, which holds those of all mappings. The
-//! lock is held from the beginning of the call to its end.
+//! (`mmap_write_downgrade`). A page fault holds it for reading, or the lock of its mapping instead. Every thread is
+//! assumed to fault in mappings of its own, so the lock of a mapping is only contended by fork, which holds those of
+//! all mappings. The lock is held from the beginning of the call to its end.
 
 use schedlab_model::{rarely, Nanos, TaskId, SEC};
 use schedlab_policy::FaultLock;
@@ -17,10 +17,10 @@ use crate::kernel::{lock_waited, Life, RwSem, Spin, Wait, Waiter};
 use crate::machine::{Mode, Stall, WORK_SHIFT};
 use crate::run::Source;
 
-/// How often a spinning task tests whether the owner still runs (estimate; 1 to 50 us are reasonable). The kernel tests it in
-/// every turn of its loop, but each test is an event here. A spin therefore ends up to one step too late after the owner has
-/// left its CPU. That is short beside the time for which an owner is off the CPU (a slice, 0.7 ms or more, or a sleep), and
-/// long beside a test. A release of the lock ends the step at once.
+/// How often a spinning task tests whether the owner still runs (estimate; 1 to 50 us are reasonable). The kernel tests
+/// it in every turn of its loop, but each test is an event here. A spin therefore ends up to one step too late after
+/// the owner has left its CPU. That is short beside the time for which an owner is off the CPU (a slice, 0.7 ms or
+/// more, or a sleep), and long beside a test. A release of the lock ends the step at once.
 const SPIN_STEP: Nanos = 10_000;
 
 /// The operation begins. False: the thread waits for the lock, and begins it again when it has been woken.
@@ -92,8 +92,8 @@ fn acquired<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
     true
 }
 
-/// One step of optimistic spinning, by the first spinner that is on a CPU (the owner of the osq): it acquires the lock, continues to
-/// spin, or joins the queue.
+/// One step of optimistic spinning, by the first spinner that is on a CPU (the owner of the osq): it acquires the lock,
+/// continues to spin, or joins the queue.
 fn spin_step<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
     let (task, now) = (x.task, x.run.now);
     if first_spinner(x) != Some(task) {
@@ -218,7 +218,8 @@ pub fn release_mmap_lock<S: Sink>(x: &mut Running<S>, op: Op) {
     wake(x, woken);
 }
 
-/// The spinning task tests the lock at once, unless its CPU has pending overhead. If it can have the lock, it holds it from now on.
+/// The spinning task tests the lock at once, unless its CPU has pending overhead. If it can have the lock, it holds it
+/// from now on.
 fn wake_next_spinner<S: Sink>(x: &mut Running<S>) {
     let now = x.run.now;
     let waiter = lock_of(x).and_then(|lock| lock.handoff_waiter()).filter(|task| is_current(x, *task));

@@ -1,7 +1,8 @@
-//! The task programs of a kernel's tasks: the position of each, the objects that they share, the effects of their operations.
+//! The task programs of a kernel's tasks: the position of each, the objects that they share, the effects of their
+//! operations.
 //!
-//! The interpreter takes the running task from one operation that takes time to the next; a segment of that time is what
-//! its CPU executes. System calls go to the kernel.
+//! The interpreter takes the running task from one operation that takes time to the next; a segment of that time is
+//! what its CPU executes. System calls go to the kernel.
 
 mod attributes;
 mod begin;

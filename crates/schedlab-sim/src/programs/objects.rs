@@ -78,7 +78,8 @@ impl Object {
 pub struct SpinLock {
     /// Holder; it may have exited with the lock.
     pub owner: Option<Pid>,
-    /// Tasks that wait for it, in the order in which they began to spin. Those that were preempted or sleep are among them.
+    /// Tasks that wait for it, in the order in which they began to spin. Those that were preempted or sleep are among
+    /// them.
     pub spinning: Vec<TaskId>,
     /// How tasks wait for it.
     pub spec: SpinLockSpec,
@@ -102,8 +103,8 @@ pub struct Futex {
     pub waiter: Option<TaskId>,
 }
 
-/// A futex-based mutex. Releasing it does not hand it over: the first waiter is woken and competes for it. Only a PI futex
-/// is handed over.
+/// A futex-based mutex. Releasing it does not hand it over: the first waiter is woken and competes for it. Only a PI
+/// futex is handed over.
 #[derive(Clone, Default, Debug)]
 pub struct Mutex {
     /// Holder; it may have exited with the lock.

@@ -1,9 +1,10 @@
 //! PI futexes: FUTEX_LOCK_PI and FUTEX_UNLOCK_PI.
 //!
-//! Follows futex_lock_pi and futex_unlock_pi (kernel/futex/pi.c, 6.1) with the rt_mutex behind them: a release hands the lock
-//! to the first waiter, whether it runs or not (wake_futex_pi). Waiters of equal priority queue in FIFO order, and all tasks
-//! of the fair class have the same priority there (__waiter_prio). Left out: the boost, which changes neither the weight nor
-//! the class of a fair task; the spinning of the first waiter while the owner is on a CPU (rtmutex_spin_on_owner).
+//! Follows futex_lock_pi and futex_unlock_pi (kernel/futex/pi.c, 6.1) with the rt_mutex behind them: a release hands
+//! the lock to the first waiter, whether it runs or not (wake_futex_pi). Waiters of equal priority queue in FIFO order,
+//! and all tasks of the fair class have the same priority there (__waiter_prio). Left out: the boost, which changes
+//! neither the weight nor the class of a fair task; the spinning of the first waiter while the owner is on a CPU
+//! (rtmutex_spin_on_owner).
 
 use schedlab_trace::Sink;
 

@@ -1,8 +1,8 @@
 //! Futex queues (the kernel's futex calls alone) and queues of values.
 //!
-//! Follows futex_wait, futex_wake and futex_requeue (kernel/futex, 6.1): a waiter whose timeout has expired stays queued
-//! until it runs, so a wake that finds it there still counts for it. A waiter with a timeout is queued before its timer is
-//! started (`futex_queue`): a wake that comes meanwhile makes it return without a switch.
+//! Follows futex_wait, futex_wake and futex_requeue (kernel/futex, 6.1): a waiter whose timeout has expired stays
+//! queued until it runs, so a wake that finds it there still counts for it. A waiter with a timeout is queued before
+//! its timer is started (`futex_queue`): a wake that comes meanwhile makes it return without a switch.
 
 use schedlab_trace::Sink;
 use schedlab_workload::Op;
@@ -42,7 +42,8 @@ fn futex_wait<S: Sink>(x: &mut Running<S>, object: u32, timeout: u8, expired: u3
     let timeout = *x.register(timeout);
     if x.position().resumed {
         let Object::FutexQueue(waiting) = x.object(object) else { return Next::Done };
-        // Still queued: it has not been woken, its timer has expired (futex_unqueue). It may have been requeued meanwhile.
+        // Still queued: it has not been woken, its timer has expired (futex_unqueue). It may have been requeued
+        // meanwhile.
         let queued = waiting.iter().position(|waiter| waiter.task == task);
         return match queued.and_then(|at| waiting.remove(at)) {
             Some(_) => Next::Goto(expired),

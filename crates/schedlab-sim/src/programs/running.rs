@@ -23,8 +23,8 @@ pub struct Running<'c, 'r, S: Sink> {
 }
 
 impl<'r, S: Sink> Running<'_, 'r, S> {
-    /// The same again, for a call that is not inlined: what such a call gets a reference to has to live in memory, and the
-    /// interpreter's own copy is to stay in registers.
+    /// The same again, for a call that is not inlined: what such a call gets a reference to has to live in memory, and
+    /// the interpreter's own copy is to stay in registers.
     #[inline(always)]
     pub fn reborrow(&mut self) -> Running<'_, 'r, S> {
         Running {

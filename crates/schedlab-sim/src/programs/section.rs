@@ -105,8 +105,8 @@ pub fn begin_unmap_pages<S: Sink>(x: &mut Running<S>, kib: u64) -> Next {
     Next::Batches(batches, (zap + page) * pages)
 }
 
-/// A page that was allocated joins the CPU's batch of those that are not yet on a list of reclaim (`folio_add_lru`); whether the
-/// batch is full, and is put on one. Pages that munmap takes off the batch are not subtracted.
+/// A page that was allocated joins the CPU's batch of those that are not yet on a list of reclaim (`folio_add_lru`);
+/// whether the batch is full, and is put on one. Pages that munmap takes off the batch are not subtracted.
 fn folio_add_lru<S: Sink>(x: &mut Running<S>) -> bool {
     let batch = &mut x.kernel.cpus[x.cpu.index()].lru_add;
     *batch += 1;
@@ -138,8 +138,8 @@ impl<S: Sink> Running<'_, '_, S> {
         Next::Call(self.kernel.points.call(Call::Fault, FOLIO_KIB as u32), self.machine.costs.fault.draw(dice))
     }
 
-    /// `filemap_fault` waits for the page; after that the fault is retried and maps it. The disk serves `depth` requests
-    /// at once, and interrupts the CPU that submitted the request:
+    /// `filemap_fault` waits for the page; after that the fault is retried and maps it. The disk serves `depth`
+    /// requests at once, and interrupts the CPU that submitted the request:
     ///
     /// ```text
     /// done = max(now, the earliest end among those that it serves) + service

@@ -1,7 +1,7 @@
 //! Pipes and sockets that several CPUs use.
 //!
-//! A call takes its locks when it begins. Their hold time is known then: the work of the call under the lock, and the lines
-//! that it has to fetch.
+//! A call takes its locks when it begins. Their hold time is known then: the work of the call under the lock, and the
+//! lines that it has to fetch.
 
 use schedlab_model::Nanos;
 use schedlab_trace::{Lock as LockKind, Sink};
@@ -15,7 +15,8 @@ use super::wait_queue_head::{READERS, WRITERS};
 use crate::kernel::{lock_waited, transfer_begins, Life, Wait};
 use crate::machine::{touched, Arrival, Stall};
 
-/// A read or write begins: its segment of work. True: the interpreter stops, because the segment takes time or the task sleeps.
+/// A read or write begins: its segment of work. True: the interpreter stops, because the segment takes time or the task
+/// sleeps.
 #[inline(never)]
 pub fn begin_shared_io<S: Sink>(x: &mut Running<S>, object: u32, bytes: u32, write: bool) -> bool {
     let Object::Channel(channel) = &x.programs.objects[object as usize] else {
@@ -32,7 +33,8 @@ pub fn begin_shared_io<S: Sink>(x: &mut Running<S>, object: u32, bytes: u32, wri
     let position = &mut x.programs.positions[x.task.index()];
     position.resumed = false;
     position.io_left = bytes;
-    // The first half of the system call's cost is the way in; what a read or write does before it takes the mutex follows.
+    // The first half of the system call's cost is the way in; what a read or write does before it takes the mutex
+    // follows.
     let before = if socket { 0 } else { x.kernel.points.transfer(socket, write, bytes).1.entry(call) };
     let at = x.arrival().after(x.machine.wall_of(x.cpu, syscall / 2 + before));
     let under_lock = if socket { 0 } else { call - before };
@@ -68,8 +70,8 @@ pub fn end_shared_io<S: Sink>(x: &mut Running<S>, object: u32) {
     }
 }
 
-/// The mutex of a pipe is spun for while its holder runs (`mutex_spin_on_owner`). A task whose holder has been preempted
-/// sleeps.
+/// The mutex of a pipe is spun for while its holder runs (`mutex_spin_on_owner`). A task whose holder has been
+/// preempted sleeps.
 fn sleeps_for_mutex<S: Sink>(x: &mut Running<S>, object: u32) -> bool {
     if !x.machine.has_locks() {
         return false;

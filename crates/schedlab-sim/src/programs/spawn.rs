@@ -18,8 +18,8 @@ use crate::kernel::{self, Kernel, Wait};
 use crate::machine::{Code, Machine};
 use crate::run::{Run, Source};
 
-/// The most tasks of a kernel that are alive at a time: memory that a fork bomb cannot exceed, about 300 MB. The default
-/// of the kernel's own limit, `pid_max`, is 32,768.
+/// The most tasks of a kernel that are alive at a time: memory that a fork bomb cannot exceed, about 300 MB. The
+/// default of the kernel's own limit, `pid_max`, is 32,768.
 pub const TASKS_MAX: u32 = 1 << 18;
 /// First register that a child inherits from its parent.
 const INHERITED: usize = 4;

@@ -1,7 +1,7 @@
 //! Spinlocks in user space: a task that does not get the lock burns CPU time until it does.
 //!
-//! The holder may be preempted, in user mode or in a page fault. The scheduler has no information that others spin for the lock;
-//! the holder may request a time slice extension.
+//! The holder may be preempted, in user mode or in a page fault. The scheduler has no information that others spin for
+//! the lock; the holder may request a time slice extension.
 
 use schedlab_model::Nanos;
 use schedlab_trace::{Extension, Kind, Sink};
@@ -67,7 +67,8 @@ pub fn spin_lock<S: Sink>(x: &mut Running<S>, object: u32, metric: u16) -> Next 
     super::block::wait_and_retry(x, Wait::Timer)
 }
 
-/// How long the task sleeps now, as `perform_spin_delay` of PostgreSQL 17 (src/backend/storage/lmgr/s_lock.c) chooses it:
+/// How long the task sleeps now, as `perform_spin_delay` of PostgreSQL 17 (src/backend/storage/lmgr/s_lock.c) chooses
+/// it:
 ///
 /// ```text
 /// next = last + last * random(0, 1), and from the beginning again beyond the maximum
@@ -90,8 +91,8 @@ fn request_extension<S: Sink>(x: &mut Running<S>, spec: SpinLockSpec) {
     }
 }
 
-/// Its critical section ends. A task that has been granted an extension calls rseq_slice_yield(), before whose work the kernel
-/// reschedules.
+/// Its critical section ends. A task that has been granted an extension calls rseq_slice_yield(), before whose work the
+/// kernel reschedules.
 fn end_extension<S: Sink>(x: &mut Running<S>) -> Next {
     let ctrl = &mut x.kernel.cpus[x.cpu.index()].slice_ctrl;
     ctrl.request = false;

@@ -65,7 +65,8 @@ impl Programs {
         self.objects.iter().any(held)
     }
 
-    /// Flattens the workloads' programs and objects; operations name operations, objects and metrics by their place there.
+    /// Flattens the workloads' programs and objects; operations name operations, objects and metrics by their place
+    /// there.
     pub fn new(spec: &RunSpec, seed: u64) -> Self {
         let mut programs = Programs {
             workloads: Arc::clone(&spec.workloads),

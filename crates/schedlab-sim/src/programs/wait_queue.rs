@@ -1,11 +1,11 @@
 //! Contention for the wait queues of pipes, sockets and gates.
 //!
-//! `__wake_up` holds the lock of a queue until it has woken the last of its tasks (kernel/sched/wait.c). A task that begins to
-//! wait takes it as well (`prepare_to_wait`), and one that polled takes it once more when it has been woken
+//! `__wake_up` holds the lock of a queue until it has woken the last of its tasks (kernel/sched/wait.c). A task that
+//! begins to wait takes it as well (`prepare_to_wait`), and one that polled takes it once more when it has been woken
 //! (`poll_freewait`); a task that was woken from read() or write() has been taken off the queue by its waker.
 //!
-//! The duration of the wakeups is not known when they begin, since the search for a CPU depends on what happens meanwhile. The hold
-//! time is therefore the typical time of a wakeup and of its lines, from the last CPU of each task.
+//! The duration of the wakeups is not known when they begin, since the search for a CPU depends on what happens
+//! meanwhile. The hold time is therefore the typical time of a wakeup and of its lines, from the last CPU of each task.
 
 use schedlab_model::{Nanos, TaskId};
 use schedlab_trace::{Lock as LockKind, Sink};

@@ -19,8 +19,8 @@ pub struct EventQueue {
 }
 
 impl EventQueue {
-    /// An empty queue for the sources `0..sources`, of which each CPU has 16. The slots of the wheel are 8 us wide, divided by
-    /// the number of CPUs, so that they hold about one event of CPUs that have one every few us.
+    /// An empty queue for the sources `0..sources`, of which each CPU has 16. The slots of the wheel are 8 us wide,
+    /// divided by the number of CPUs, so that they hold about one event of CPUs that have one every few us.
     #[must_use]
     pub fn new(sources: usize) -> Self {
         let shift = 17_u32.saturating_sub(sources.max(1).ilog2());
@@ -116,8 +116,8 @@ mod tests {
     use schedlab_model::Ties;
     use std::collections::BTreeMap;
 
-    /// What happens to a queue: the event of a source is set, early or late (`time << far`, the end of time if `far` is 64)
-    /// and after the one taken last or at any time, or cancelled, or the first one is taken.
+    /// What happens to a queue: the event of a source is set, early or late (`time << far`, the end of time if `far` is
+    /// 64) and after the one taken last or at any time, or cancelled, or the first one is taken.
     #[derive(Clone, Copy, Debug)]
     enum Step {
         Set { source: u32, time: u64, far: u32, from_now: bool, rank: u16, phase: usize },

@@ -161,7 +161,8 @@ impl<'a, S: Sink> Run<'a, S> {
         self.stage(kernel) << (Ties::BITS - self.stage_bits) | rank >> self.stage_bits
     }
 
-    /// Puts the marked CPUs into the order in which they reschedule: lowest first, or in the order drawn for this instant.
+    /// Puts the marked CPUs into the order in which they reschedule: lowest first, or in the order drawn for this
+    /// instant.
     pub fn sort_marked(&mut self) {
         let mut marked = std::mem::take(&mut self.marked);
         marked.sort_unstable_by_key(|(kernel, cpu)| (self.rank(*kernel, *cpu, self.now), *kernel, *cpu));

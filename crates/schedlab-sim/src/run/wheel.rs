@@ -1,17 +1,17 @@
 //! A hierarchical timer wheel of the events that do not come next at once.
 //!
-//! A slot of level `n` is `2^(shift + 10 n)` ns wide. An event is in the lowest level in which it is in the same turn of the
-//! wheel as `base`, the time of the event taken last:
+//! A slot of level `n` is `2^(shift + 10 n)` ns wide. An event is in the lowest level in which it is in the same turn
+//! of the wheel as `base`, the time of the event taken last:
 //!
 //! ```text
 //! level = 0 if (time ^ base) >> shift < 1024, else floor(log2((time ^ base) >> shift) / 10), at most 3
 //! slot  = (time >> (shift + 10 level)) mod 1024; in level 3 min(time >> (shift + 30), 1023)
 //! ```
 //!
-//! So every event of a slot is earlier than those of the slots after it, and those of a level are earlier than those of the
-//! levels above. The events of a slot are linked in no order; a long list that is searched a second time is sorted, as many
-//! events may be due at once. Setting many events of one instant takes time that grows with their square if their slot is
-//! sorted. When the first event of a slot above level 0 is taken, the others of that slot move down.
+//! So every event of a slot is earlier than those of the slots after it, and those of a level are earlier than those of
+//! the levels above. The events of a slot are linked in no order; a long list that is searched a second time is sorted,
+//! as many events may be due at once. Setting many events of one instant takes time that grows with their square if
+//! their slot is sorted. When the first event of a slot above level 0 is taken, the others of that slot move down.
 
 use schedlab_model::{Nanos, Table};
 
@@ -22,9 +22,11 @@ const SLOT_BITS: u32 = 10;
 const SLOTS: usize = 1 << SLOT_BITS;
 const WORDS: usize = LEVELS * SLOTS / 64;
 
-/// A list of more events is sorted rather than searched again (estimate; 4 to 32 are reasonable). A search reads each of n
-/// events once; sorting compares about n log2(n) pairs and writes each event twice, which pays from about log2(n) + 2 further
-/// searches on, and a list that has grown beyond a few events is taken event by event. The order of events does not depend on it.
+/// A list of more events is sorted rather than searched again (estimate; 4 to 32 are reasonable).
+///
+/// A search reads each of n events once. Sorting compares some n log2(n) pairs and writes each event twice, which
+/// pays after about log2(n) further searches; a list that has grown beyond a few events is taken event by event. The
+/// order of events does not depend on it.
 const LONG: usize = 8;
 
 /// No source.

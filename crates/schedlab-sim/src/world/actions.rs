@@ -1,7 +1,8 @@
 //! Guests that are paused, resumed and killed while they run.
 //!
 //! The threads of a paused guest leave it and block, as those of QEMU do after `stop`; an interrupt that arrives in the
-//! meantime is handled when they are resumed. The clock of the guest continues. The threads of a guest that is killed exit.
+//! meantime is handled when they are resumed. The clock of the guest continues. The threads of a guest that is killed
+//! exit.
 
 use schedlab_model::{CpuId, KernelId};
 use schedlab_spec::GuestAction;

@@ -32,8 +32,8 @@ impl VirtualSystems {
             .is_some_and(|cpu| sched.available_idle_cpu(cpu) || sched.sched_idle_cpu(cpu))
     }
 
-    /// `do_idle` with idle hints: when the CPU becomes idle or busy, the hint of every vCPU whose thread last ran there is
-    /// written, which requires a walk over the vCPUs of all guests.
+    /// `do_idle` with idle hints: when the CPU becomes idle or busy, the hint of every vCPU whose thread last ran there
+    /// is written, which requires a walk over the vCPUs of all guests.
     pub(super) fn write_hints<S: Sink>(&mut self, run: &mut Run<S>, cpu: CpuId, idle: bool) {
         if self.hinted[cpu.index()] == idle || !self.rules.iter().any(Rules::writes_hints) {
             return;

@@ -1,7 +1,7 @@
 //! Pause-loop exits: a vCPU that spins for a spinlock of its kernel leaves the guest and yields to another vCPU of it.
 //!
-//! Follows handle_pause and grow_ple_window (arch/x86/kvm/vmx/vmx.c), kvm_vcpu_on_spin and yield_to of 6.12.117. Left out:
-//! AMD's count of PAUSE instructions.
+//! Follows handle_pause and grow_ple_window (arch/x86/kvm/vmx/vmx.c), kvm_vcpu_on_spin and yield_to of 6.12.117. Left
+//! out: AMD's count of PAUSE instructions.
 
 use schedlab_model::Nanos;
 use schedlab_policy::Resched;
@@ -44,8 +44,8 @@ impl VirtualSystems {
         kernel::settle(run, machine, kernel, cpu);
     }
 
-    /// The hypercalls KVM_HC_SCHED_YIELD (`kvm_sched_yield`) and H_CONFER, and diagnose 0x9c: the thread of the vCPU yields to
-    /// that of another one, if that waits for a CPU.
+    /// The hypercalls KVM_HC_SCHED_YIELD (`kvm_sched_yield`) and H_CONFER, and diagnose 0x9c: the thread of the vCPU
+    /// yields to that of another one, if that waits for a CPU.
     pub(super) fn exit_to_yield(&mut self, run: &mut Run<impl Sink>, vcpu: usize) {
         let v = &self.vcpus[vcpu];
         let (vm, host, own, cpu) = (v.vm, v.host, v.cpu, v.host_cpu);
@@ -63,7 +63,8 @@ impl VirtualSystems {
         }
     }
 
-    /// Looks for a vCPU of the guest that waits for a CPU, in kernel mode or woken, from the one after the last boosted on.
+    /// Looks for a vCPU of the guest that waits for a CPU, in kernel mode or woken, from the one after the last boosted
+    /// on.
     fn kvm_vcpu_on_spin<S: Sink>(&mut self, run: &mut Run<S>, vcpu: usize) -> bool {
         let vm = self.vcpus[vcpu].vm;
         let all = self.vcpus_of(vm);

@@ -18,8 +18,8 @@ use crate::run::{Run, Source, Watch};
 /// More events than this at one instant mean that time no longer moves.
 const INSTANT_LIMIT: u64 = 20_000_000;
 
-/// A run: time, and the kernels that live in it, each on a machine of its own. `K` is [`System`] for one kernel, a vector
-/// of them for several.
+/// A run: time, and the kernels that live in it, each on a machine of its own. `K` is [`System`] for one kernel, a
+/// vector of them for several.
 pub struct World<'a, S: Sink, K: Systems = System> {
     pub(crate) run: Run<'a, S>,
     pub(crate) systems: K,
@@ -38,8 +38,8 @@ impl<'a, S: Sink> World<'a, S> {
 }
 
 impl<'a, S: Sink> World<'a, S, Vec<System>> {
-    /// A run at time 0 of one kernel per specification, numbered in their order. It lasts as long as the longest of them
-    /// allows, unless all workloads end before.
+    /// A run at time 0 of one kernel per specification, numbered in their order. It lasts as long as the longest of
+    /// them allows, unless all workloads end before.
     pub fn of(specs: &[RunSpec], sink: &'a mut S) -> Self {
         let nr_cpus = specs.iter().map(|spec| spec.machine.topology.nr_cpus()).max().unwrap_or(1);
         let duration = specs.iter().map(|spec| spec.duration).max().unwrap_or(0);
@@ -52,7 +52,8 @@ impl<'a, S: Sink> World<'a, S, Vec<System>> {
 }
 
 impl<'a, S: Sink> World<'a, S, VirtualSystems> {
-    /// A run at time 0 of a host with its guests, which are the kernels from 1 on in their order, those in other guests included.
+    /// A run at time 0 of a host with its guests, which are the kernels from 1 on in their order, those in other guests
+    /// included.
     pub fn hosted(spec: &RunSpec, sink: &'a mut S) -> Self {
         let cpus = |spec: &RunSpec| spec.machine.topology.nr_cpus();
         let nr_cpus = spec.guests.iter().map(|guest| cpus(&guest.run)).fold(cpus(spec), usize::max);
@@ -86,8 +87,8 @@ impl<S: Sink, K: Systems> World<'_, S, K> {
         Some(self.run.next_time())
     }
 
-    /// One instant, or several in which nothing but segments of one task ends; `Some` once the run has ended. Fails when
-    /// `watch` stops it.
+    /// One instant, or several in which nothing but segments of one task ends; `Some` once the run has ended. Fails
+    /// when `watch` stops it.
     #[inline(always)]
     pub fn step<W: Watch>(&mut self, watch: &W) -> Result<Option<Ended>, SimError> {
         let next = self.run.next_time();
@@ -112,8 +113,8 @@ impl<S: Sink, K: Systems> World<'_, S, K> {
         Ok(Ended::Duration)
     }
 
-    /// Called at intervals and once the run stops: ends a run that is complete or cancelled, and lets the checkers look at the
-    /// whole state.
+    /// Called at intervals and once the run stops: ends a run that is complete or cancelled, and lets the checkers look
+    /// at the whole state.
     #[inline(never)]
     fn look_around<W: Watch>(&mut self, watch: &W) -> Result<Option<Ended>, SimError> {
         if self.run.stop {
@@ -178,8 +179,8 @@ impl<S: Sink, K: Systems> World<'_, S, K> {
         Ok(())
     }
 
-    /// Handles what is due on hosts of a stage before `end`, outermost first: their events, then one reschedule per marked
-    /// CPU, until neither is left.
+    /// Handles what is due on hosts of a stage before `end`, outermost first: their events, then one reschedule per
+    /// marked CPU, until neither is left.
     fn hosts_act(&mut self, end: u16, begun: u64) -> Result<(), SimError> {
         let mut stage = 0;
         while stage < end {
@@ -216,8 +217,8 @@ impl<S: Sink, K: Systems> World<'_, S, K> {
         rescheduled.map(|()| true)
     }
 
-    /// One `__schedule` per marked CPU, in the order of [`Run::sort_marked`]. It may mark further CPUs: those are for the next round, after the
-    /// events it made due.
+    /// One `__schedule` per marked CPU, in the order of [`Run::sort_marked`]. It may mark further CPUs: those are for
+    /// the next round, after the events it made due.
     #[inline]
     fn reschedule_marked(&mut self) -> Result<(), SimError> {
         if let [(kernel, cpu)] = self.run.marked[..] {
@@ -262,14 +263,15 @@ impl<S: Sink, K: Systems> World<'_, S, K> {
         Ok(ended)
     }
 
-    /// Changes the speed of the hardware thread under a kernel's CPU, in 1/1024. At 0 it executes nothing and handles no
-    /// interrupt until its speed is back.
+    /// Changes the speed of the hardware thread under a kernel's CPU, in 1/1024. At 0 it executes nothing and handles
+    /// no interrupt until its speed is back.
     pub fn set_speed(&mut self, kernel: KernelId, cpu: CpuId, speed: u32) {
         let System { machine, kernel, .. } = self.systems.get_mut(kernel);
         kernel::set_speed(&mut self.run, machine, kernel, cpu, speed);
     }
 
-    /// No event is pending: the run could not start, everything has exited, a CPU is stopped, or the rest waits for ever.
+    /// No event is pending: the run could not start, everything has exited, a CPU is stopped, or the rest waits for
+    /// ever.
     fn nothing_left(&mut self) -> Result<Ended, SimError> {
         if let Some(failure) = self.run.failure.take() {
             return Err(failure);

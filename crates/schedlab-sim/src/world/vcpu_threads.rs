@@ -11,8 +11,8 @@ use crate::programs;
 /// The timer slack of QEMU's threads.
 const TIMER_SLACK: Nanos = 50_000;
 
-/// What this kernel runs, with one more workload for each guest that it hosts: the threads of its vCPUs. `first` is the number of
-/// each guest's vCPU 0 among all vCPUs.
+/// What this kernel runs, with one more workload for each guest that it hosts: the threads of its vCPUs. `first` is the
+/// number of each guest's vCPU 0 among all vCPUs.
 pub fn with_vcpu_threads(spec: &RunSpec, host: KernelId, guests: &[Guest], first: &[usize]) -> RunSpec {
     let hosted = guests.iter().zip(first).filter(|(guest, _)| guest.host == host);
     let threads = hosted.map(|(guest, first)| threads_of(guest, *first));

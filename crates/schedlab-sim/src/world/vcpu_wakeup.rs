@@ -1,5 +1,5 @@
-//! How the thread of a vCPU is woken: by an interrupt for the vCPU, which another vCPU or a timer sends, on KVM for POWER9 by an
-//! escalation interrupt.
+//! How the thread of a vCPU is woken: by an interrupt for the vCPU, which another vCPU or a timer sends, on KVM for
+//! POWER9 by an escalation interrupt.
 
 use schedlab_model::CpuId;
 use schedlab_trace::Sink;
@@ -42,8 +42,9 @@ impl VirtualSystems {
         self.wake_thread(run, vcpu, by);
     }
 
-    /// `xive_esc_irq`: an interrupt for a vCPU that is not dispatched becomes one of the host, which wakes the thread. The host CPU that
-    /// handles it was chosen when the vCPU was created, each time the next one (`xive_pick_irq_target`).
+    /// `xive_esc_irq`: an interrupt for a vCPU that is not dispatched becomes one of the host, which wakes the thread.
+    /// The host CPU that handles it was chosen when the vCPU was created, each time the next one
+    /// (`xive_pick_irq_target`).
     fn xive_esc_irq<S: Sink>(&mut self, run: &mut Run<S>, vcpu: usize) {
         let host = self.vcpus[vcpu].host;
         let System { machine, kernel, .. } = &mut self.systems[host];
@@ -61,8 +62,8 @@ impl VirtualSystems {
         }
     }
 
-    /// Wakes the thread of a vCPU, which sleeps, on a CPU of its host. If that is a vCPU itself and does not execute, the timer that
-    /// wakes the thread is an interrupt that waits for it.
+    /// Wakes the thread of a vCPU, which sleeps, on a CPU of its host. If that is a vCPU itself and does not execute,
+    /// the timer that wakes the thread is an interrupt that waits for it.
     pub(super) fn wake_thread<S: Sink>(&mut self, run: &mut Run<S>, vcpu: usize, by: CpuId) {
         let (host, Some(task)) = (self.vcpus[vcpu].host, self.vcpus[vcpu].task) else { return };
         let System { machine, kernel, .. } = &mut self.systems[host];

@@ -1,9 +1,9 @@
-//! A host, its guests, and guests in these. A guest CPU executes while its host runs the thread of its vCPU, and that of an inner
-//! guest while the vCPU of the outer one executes as well.
+//! A host, its guests, and guests in these. A guest CPU executes while its host runs the thread of its vCPU, and that
+//! of an inner guest while the vCPU of the outer one executes as well.
 //!
-//! Each side reports the CPUs whose changes concern the other ([`Run::touch`]): the host a CPU whose task or overhead has
-//! changed, a guest a CPU that has halted or that has a pending interrupt. The functions here read the current state, so
-//! reporting a CPU more than once has no effect.
+//! Each side reports the CPUs whose changes concern the other ([`Run::touch`]): the host a CPU whose task or overhead
+//! has changed, a guest a CPU that has halted or that has a pending interrupt. The functions here read the current
+//! state, so reporting a CPU more than once has no effect.
 
 use std::sync::Arc;
 
@@ -59,8 +59,8 @@ pub struct GuestReport {
     pub holders_preempted: u64,
 }
 
-/// The kernel of a guest and its machine, with what its platform and its settings enable. `spec` is its run with the threads
-/// of the vCPUs of its own guests.
+/// The kernel of a guest and its machine, with what its platform and its settings enable. `spec` is its run with the
+/// threads of the vCPUs of its own guests.
 fn guest_system<S: Sink>(run: &mut Run<S>, guest: &Guest, spec: &RunSpec, id: KernelId) -> System {
     let mut system = System::new(run, spec, id);
     system.kernel.is_guest = true;

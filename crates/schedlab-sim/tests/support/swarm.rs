@@ -159,8 +159,8 @@ pub fn with_physics(spec: RunSpec) -> RunSpec {
     RunSpec { machine: Arc::new(machine), ..spec }
 }
 
-/// The run on a machine whose CPUs flush their TLBs for each other, with programs that unmap memory in every round. The tasks of
-/// an odd seed belong to two processes.
+/// The run on a machine whose CPUs flush their TLBs for each other, with programs that unmap memory in every round. The
+/// tasks of an odd seed belong to two processes.
 pub fn with_munmaps(spec: RunSpec) -> RunSpec {
     let mut machine = schedlab_spec::Machine::clone(&spec.machine);
     machine.costs.ipi_send = Dist::Constant((spec.seed >> 9) % 3_000);
@@ -177,8 +177,8 @@ pub fn with_munmaps(spec: RunSpec) -> RunSpec {
     RunSpec { machine: Arc::new(machine), workloads: Arc::new(workloads), ..spec }
 }
 
-/// The run with CPUs for its control groups, which change twice, as its seed says. Its tasks ask for every CPU then, since the
-/// kernel refuses an affinity to CPUs outside of a group's.
+/// The run with CPUs for its control groups, which change twice, as its seed says. Its tasks ask for every CPU then,
+/// since the kernel refuses an affinity to CPUs outside of a group's.
 pub fn with_cpusets(spec: RunSpec) -> RunSpec {
     let nr_cpus = spec.machine.topology.nr_cpus();
     if spec.seed >> 32 & 1 == 0 || spec.cgroups.is_empty() {

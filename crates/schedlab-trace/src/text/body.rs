@@ -1,8 +1,8 @@
 //! The text after the event's name.
 //!
 //! The tracepoints' own print formats (include/trace/events/sched.h) are `comm=%s pid=%d ...`; a comm may hold any
-//! character, so it is cut at the LAST occurrence of the key that follows it. trace-cmd's and perf's plugins print three
-//! events their own way: `comm:pid [prio] CPU:cpu` and `comm:pid [prio] state ==> comm:pid [prio]`.
+//! character, so it is cut at the LAST occurrence of the key that follows it. trace-cmd's and perf's plugins print
+//! three events their own way: `comm:pid [prio] CPU:cpu` and `comm:pid [prio] state ==> comm:pid [prio]`.
 
 use schedlab_model::{CpuId, Pid, MAX_CPUS};
 

@@ -41,8 +41,8 @@ impl RecordWriter for FtraceWriter {
     }
 }
 
-/// Text without control characters and without marks that change the direction of writing. A comm may hold any byte, and a
-/// record is one line.
+/// Text without control characters and without marks that change the direction of writing. A comm may hold any byte,
+/// and a record is one line.
 fn one_line(text: &str) -> Cow<'_, str> {
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
         return text.into();

@@ -81,8 +81,8 @@ pub(super) const ENTRY: Entry = Entry {
 };
 
 /// What a thread does between two sleeps: statistics and histogram, 50 instructions or so. Measured where time counts
-/// instructions, from `sched_switch` to `sched_switch`: 9.7 us a cycle of cyclictest 2.4 in a guest on 6.1, of which its
-/// sleep, the switch and two looks at the clock are 9.6.
+/// instructions, from `sched_switch` to `sched_switch`: 9.7 us a cycle of cyclictest 2.4 in a guest on 6.1, of which
+/// its sleep, the switch and two looks at the clock are 9.6.
 const RECORD: Nanos = 100;
 /// What the main thread does between two sleeps, and how long it sleeps.
 const LOOK: Nanos = 100;

@@ -1,4 +1,5 @@
-//! A tiered request server like DayTrader 7: users, a web tier, a database tier, order processing and a garbage collector.
+//! A tiered request server like DayTrader 7: users, a web tier, a database tier, order processing and a garbage
+//! collector.
 
 use super::about::{parameter, About, Quantity};
 use super::dispatch::dispatch;

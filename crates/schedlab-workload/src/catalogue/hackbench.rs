@@ -13,8 +13,9 @@ const TIME: MetricSpec = MetricSpec::headline(
     "from the wakeup of all tasks until the last is reaped; creation is not part of it",
 );
 
-/// A receiver meets 14 faults after its last message, a sender 12 and one before its first (rt-tests 2.4 of Debian 12, `perf trace -F
-/// all`): code of `exit` and of the destructors, and data of hackbench and three libraries that they write to.
+/// A receiver meets 14 faults after its last message, a sender 12 and one before its first (rt-tests 2.4 of Debian 12,
+/// `perf trace -F all`): code of `exit` and of the destructors, and data of hackbench and three libraries that they
+/// write to.
 const EXIT: Faults = Faults { map: 6, copy: 8 };
 
 pub(super) const ENTRY: Entry = Entry {

@@ -1,4 +1,5 @@
-//! A web server like HHVM, from what its operators published: request threads that need long slices and a short wakeup latency.
+//! A web server like HHVM, from what its operators published: request threads that need long slices and a short wakeup
+//! latency.
 
 use super::about::{parameter, About, Quantity};
 use super::{BuildError, Ends, Entry, MetricSpec, OptionKind, OptionSpec, Preset, Settings, TimeUnit};
@@ -314,8 +315,8 @@ impl Server {
         code.bind(none);
     }
 
-    /// Refills the cache after the preemptions counted in `NOW`, each for what is left of the time away. `LEFT` is the time
-    /// that the thread had been off its CPU when the part began, and then how many refills are left.
+    /// Refills the cache after the preemptions counted in `NOW`, each for what is left of the time away. `LEFT` is the
+    /// time that the thread had been off its CPU when the part began, and then how many refills are left.
     fn refill(&self, code: &mut Code) {
         let refilled = code.mark();
         code.op(Op::CpuTime(SPENT));

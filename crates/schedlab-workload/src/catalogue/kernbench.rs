@@ -183,8 +183,8 @@ impl Jobserver {
     }
 }
 
-/// Reads a token, or waits until the pipe is readable and tries again. The look after the pipe has become unreadable finds a
-/// token that came in between.
+/// Reads a token, or waits until the pipe is readable and tries again. The look after the pipe has become unreadable
+/// finds a token that came in between.
 fn take(code: &mut Code, jobserver: Option<Jobserver>) {
     let Some(Jobserver { tokens, readable }) = jobserver else { return };
     let (empty, wait, done) = (code.mark(), code.mark(), code.mark());

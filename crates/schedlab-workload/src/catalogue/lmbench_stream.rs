@@ -1,5 +1,5 @@
-//! lmbench 3 `stream`: one thread per process that moves arrays between its CPU and memory. It is not STREAM (stream.rs):
-//! it has no OpenMP and, with `parallelism` 1, no barrier, and so shows what one thread gets.
+//! lmbench 3 `stream`: one thread per process that moves arrays between its CPU and memory. It is not STREAM
+//! (stream.rs): it has no OpenMP and, with `parallelism` 1, no barrier, and so shows what one thread gets.
 
 use super::about::{parameter, About, Quantity};
 use super::{limit, BuildError, Entry, MetricSpec, OptionSpec, Settings};

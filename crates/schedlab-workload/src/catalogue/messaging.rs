@@ -1,10 +1,11 @@
 //! The program behind hackbench and `perf bench sched messaging`: groups of senders and receivers behind one gate.
 //!
 //! Main creates every child, waits until each has written one byte to the ready channel, takes the time, wakes all of
-//! them at once by one byte that is never read, and reaps them. Creation is not part of the time, the exits and the reaping are:
-//! a process meets page faults in its exit handlers, which is most of the time when there are few messages. What is left out:
-//! the program's own instructions between two system calls. Over loopback TCP a message is one of an AF_UNIX stream with a
-//! larger buffer and the softirq of the receiving side, as for netperf; segments are not merged.
+//! them at once by one byte that is never read, and reaps them. Creation is not part of the time, the exits and the
+//! reaping are: a process meets page faults in its exit handlers, which is most of the time when there are few
+//! messages. What is left out: the program's own instructions between two system calls. Over loopback TCP a message is
+//! one of an AF_UNIX stream with a larger buffer and the softirq of the receiving side, as for netperf; segments are
+//! not merged.
 
 use super::forked::Faults;
 use super::{BuildError, MetricSpec, Settings};
@@ -40,8 +41,8 @@ pub(super) struct Messaging {
     pub time: MetricSpec,
 }
 
-/// What a message over loopback TCP takes longer than over an AF_UNIX stream: 400,000 of 100 bytes took 1.14 s of CPU time
-/// instead of 0.86 (hackbench 2.40 -g 2 -l 500, with and without -i, in a guest of 2 vCPUs on 6.18).
+/// What a message over loopback TCP takes longer than over an AF_UNIX stream: 400,000 of 100 bytes took 1.14 s of CPU
+/// time instead of 0.86 (hackbench 2.40 -g 2 -l 500, with and without -i, in a guest of 2 vCPUs on 6.18).
 pub(super) const SOFTIRQ: Nanos = 700;
 /// Most tasks of one run: the programs' own tables stay small enough.
 const MAX_TASKS: u64 = 200_000;
@@ -194,8 +195,9 @@ impl Messaging {
     }
 }
 
-/// The send buffer of an AF_UNIX stream that holds as many messages as a TCP connection over loopback: its buffers grow until
-/// 42,745 messages of 100 bytes, or 4,257 of 1000, are on the way (Linux 6.18 with its own tcp_wmem and tcp_rmem).
+/// The send buffer of an AF_UNIX stream that holds as many messages as a TCP connection over loopback: its buffers grow
+/// until 42,745 messages of 100 bytes, or 4,257 of 1000, are on the way (Linux 6.18 with its own tcp_wmem and
+/// tcp_rmem).
 fn tcp_sndbuf(datasize: u32) -> u32 {
     const BYTES: u32 = 4_270_000;
     // What an AF_UNIX message is charged: head, and the slab of data and tail (see channel.rs of the simulator).

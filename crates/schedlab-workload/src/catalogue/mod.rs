@@ -1,7 +1,7 @@
 //! Benchmarks as task programs, under the real programs' names, options and metrics.
 //!
-//! One file per program, which is also its documentation ([`About`]). Adding one: a file with its `Entry`, a line in [`all`], its
-//! counts in `tests/catalogue.rs`.
+//! One file per program, which is also its documentation ([`About`]). Adding one: a file with its `Entry`, a line in
+//! [`all`], its counts in `tests/catalogue.rs`.
 
 mod about;
 mod audio;

@@ -1,12 +1,13 @@
 //! The barrier of OpenMP as libgomp implements it, for threads that alternate between computing and a barrier.
 //!
-//! A thread that waits spins, then sleeps on a futex; the last one to arrive wakes the sleepers. libgomp spins 300,000 times, or
-//! 100 times if there are more threads than CPUs (GOMP_SPINCOUNT in its manual): 16 ms and 5 us, at 55 ns per iteration (300,000
-//! iterations of a loop with PAUSE took 16.5 ms at best on a guest, Xeon). `wait-policy` is OMP_WAIT_POLICY: "passive" never
-//! spins. "active" spins 30 billion times, here without end, or 1,000 times (55 us) if there are more threads than CPUs.
+//! A thread that waits spins, then sleeps on a futex; the last one to arrive wakes the sleepers. libgomp spins 300,000
+//! times, or 100 times if there are more threads than CPUs (GOMP_SPINCOUNT in its manual): 16 ms and 5 us, at 55 ns per
+//! iteration (300,000 iterations of a loop with PAUSE took 16.5 ms at best on a guest, Xeon). `wait-policy` is
+//! OMP_WAIT_POLICY: "passive" never spins. "active" spins 30 billion times, here without end, or 1,000 times (55 us) if
+//! there are more threads than CPUs.
 //!
-//! Left out: the growth of a barrier's cost with the threads. A spinning thread checks the barrier only every 2 us. The last one
-//! wakes the sleepers one by one instead of by one call.
+//! Left out: the growth of a barrier's cost with the threads. A spinning thread checks the barrier only every 2 us. The
+//! last one wakes the sleepers one by one instead of by one call.
 
 use super::about::{parameter, Parameter, Quantity};
 use super::{OptionKind, OptionSpec, Preset, Settings};
@@ -43,8 +44,8 @@ const LOOK: Nanos = 2 * USEC;
 const LOOKS: u8 = 3;
 const COUNTER: u8 = 4;
 
-/// The barrier: how many threads may still arrive before the last one, and for each of two alternating phases the tickets to
-/// leave it.
+/// The barrier: how many threads may still arrive before the last one, and for each of two alternating phases the
+/// tickets to leave it.
 pub(super) struct Barrier {
     others: u64,
     places: u32,
@@ -73,8 +74,8 @@ impl Barrier {
         Barrier { others: threads - 1, places, tickets, looks }
     }
 
-    /// Waits until all have arrived. `kind` alternates between 0 and 1; the last thread to arrive does `last`. Registers 3
-    /// and 4 are in use.
+    /// Waits until all have arrived. `kind` alternates between 0 and 1; the last thread to arrive does `last`.
+    /// Registers 3 and 4 are in use.
     pub fn meet(&self, code: &mut Code, kind: usize, last: impl FnOnce(&mut Code)) {
         let (all_here, out) = (code.mark(), code.mark());
         code.sem_try_wait(self.places, all_here);

@@ -1,5 +1,5 @@
-//! What the programs behind `perf bench futex` (perf 6.1) share: threads, each pinned to a CPU in turn, that report themselves
-//! ready under a mutex and start together by a condition variable.
+//! What the programs behind `perf bench futex` (perf 6.1) share: threads, each pinned to a CPU in turn, that report
+//! themselves ready under a mutex and start together by a condition variable.
 //!
 //! The last of the real threads wakes main; here each posts a semaphore that main waits on. None of that is timed.
 
@@ -55,8 +55,8 @@ impl Threads {
         self.threads
     }
 
-    /// A program for each thread, in order. `body` is what a thread does after the start; threads that do the same on the
-    /// same CPU share a program, unless `own`.
+    /// A program for each thread, in order. `body` is what a thread does after the start; threads that do the same on
+    /// the same CPU share a program, unless `own`.
     pub fn programs(
         &self,
         builder: &mut Builder,
@@ -95,7 +95,8 @@ impl Threads {
         main.repeat(COUNTER, u64::from(threads), |code| code.op(Op::Reap));
     }
 
-    /// The workload with main's program: `pass` `runs` times, counted in the register `left`, and then the end, or for ever with `repeat`.
+    /// The workload with main's program: `pass` `runs` times, counted in the register `left`, and then the end, or for
+    /// ever with `repeat`.
     pub fn finish(
         &self,
         mut builder: Builder,

@@ -13,8 +13,8 @@ const TOTAL_TIME: MetricSpec = MetricSpec::headline(
     "from the wakeup of all tasks until the last is reaped; creation is not part of it",
 );
 
-/// 123 faults after the last message, 50 of them copies: the destructors of 30 libraries to which this perf is linked (perf 6.1 of
-/// Debian 12, `perf trace -F all`). A perf with fewer libraries meets fewer.
+/// 123 faults after the last message, 50 of them copies: the destructors of 30 libraries to which this perf is linked
+/// (perf 6.1 of Debian 12, `perf trace -F all`). A perf with fewer libraries meets fewer.
 const EXIT: Faults = Faults { map: 73, copy: 50 };
 
 pub(super) const ENTRY: Entry = Entry {

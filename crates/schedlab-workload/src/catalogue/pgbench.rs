@@ -1,4 +1,5 @@
-//! pgbench against PostgreSQL: client threads, a backend process per client, shared buffers under a spinlock, row locks.
+//! pgbench against PostgreSQL: client threads, a backend process per client, shared buffers under a spinlock, row
+//! locks.
 
 use super::about::{parameter, About, Quantity};
 use super::dispatch::dispatch;
@@ -267,7 +268,8 @@ impl Server {
     }
 }
 
-/// A thread of pgbench. A reply's number identifies its client; that of a transaction's last reply comes in a second series.
+/// A thread of pgbench. A reply's number identifies its client; that of a transaction's last reply comes in a second
+/// series.
 fn client_thread(job: &Job, work: Amount, tps: u16, latency: u16) -> Code {
     let clients = job.clients.len();
     let mut code = Code::default();

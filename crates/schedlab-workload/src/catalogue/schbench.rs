@@ -1,4 +1,5 @@
-//! schbench, the line of 2016 to 2019 (commit 3d16b23): wakeup latency of workers that a message thread wakes in batches.
+//! schbench, the line of 2016 to 2019 (commit 3d16b23): wakeup latency of workers that a message thread wakes in
+//! batches.
 
 use schedlab_model::{Nanos, MSEC, USEC};
 

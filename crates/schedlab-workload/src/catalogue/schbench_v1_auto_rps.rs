@@ -1,15 +1,16 @@
-//! `-A` of schbench 1.0 (`auto_scale_rps`): main changes the rate of requests every second until the CPUs are as busy as
-//! requested.
+//! `-A` of schbench 1.0 (`auto_scale_rps`): main changes the rate of requests every second until the CPUs are as busy
+//! as requested.
 //!
 //! - Main reads `/proc/stat`: busy = 1 - idle / total since the last reading, over all CPUs and all tasks.
-//! - The rate of each message thread is multiplied by d = requested / busy and rounded, up if d is above 1, down if it is
-//!   below. d is at most 3; from 1.2 to 1.5 only a quarter of its excess over 1 counts, below 1.2 an eighth. d is at least
-//!   0.3; from 0.8 to 0.9 a quarter of the difference from 1 is added, above 0.9 an eighth.
-//! - Message threads begin with `rps`, by default 10. A new rate determines at once the number of requests in the second,
-//!   and from the next second on the pauses between them.
+//! - The rate of each message thread is multiplied by d = requested / busy and rounded, up if d is above 1, down if it
+//!   is below. d is at most 3; from 1.2 to 1.5 only a quarter of its excess over 1 counts, below 1.2 an eighth. d is at
+//!   least 0.3; from 0.8 to 0.9 a quarter of the difference from 1 is added, above 0.9 an eighth.
+//! - Message threads begin with `rps`, by default 10. A new rate determines at once the number of requests in the
+//!   second, and from the next second on the pauses between them.
 //!
-//! Simplified: d is a whole number of millionths instead of a float; a rate of 0, at which the program divides by 0, is 1. The
-//! program resets its table of requests per second when it comes within 5% of the goal; use the scenario's `warmup` for that.
+//! Simplified: d is a whole number of millionths instead of a float; a rate of 0, at which the program divides by 0, is
+//! taken as 1. The program resets its table of requests per second when it comes within 5% of the goal; use the
+//! scenario's `warmup` for that.
 
 use schedlab_model::{Nanos, SEC};
 

@@ -1,13 +1,14 @@
-//! `-R` of schbench 1.0 (2023-04 to 2025-04): a message thread that makes requests, eight at a time. `-A` changes their rate:
-//! schbench_v1_auto_rps.rs.
+//! `-R` of schbench 1.0 (2023-04 to 2025-04): a message thread that makes requests, eight at a time. `-A` changes their
+//! rate: schbench_v1_auto_rps.rs.
 //!
-//! In each second the message thread gives a request to one worker after the other, as many as asked for, and sleeps for the
-//! time of eight after every eighth; what is left of the second it sleeps at its end. A worker that has been given nine since it
-//! last took its requests gets none, and the request is dropped, without the sleep that may be due: when all workers have nine, the
-//! rest of the second's requests is dropped within a moment, and fewer are served than could be. A worker takes all its
-//! requests and serves one after the other; with none it waits. Its wakeup counts from the last request that it was given,
-//! its request time from when it begins with a request: the time in the queue is in neither. Since 2025-05 the program gives
-//! the requests of a second without a pause instead, and drops from 129 on; that has no model.
+//! In each second the message thread gives a request to one worker after the other, as many as asked for, and sleeps
+//! for the time of eight after every eighth; what is left of the second it sleeps at its end. A worker that has been
+//! given nine since it last took its requests gets none, and the request is dropped, without the sleep that may be due:
+//! when all workers have nine, the rest of the second's requests is dropped within a moment, and fewer are served than
+//! could be. A worker takes all its requests and serves one after the other; with none it waits. Its wakeup counts from
+//! the last request that it was given, its request time from when it begins with a request: the time in the queue is in
+//! neither. Since 2025-05 the program gives the requests of a second without a pause instead, and drops from 129 on;
+//! that has no model.
 
 use schedlab_model::{SEC, USEC};
 
@@ -38,8 +39,8 @@ const START: Reg = 5;
 const GIVEN: Reg = 6;
 const EIGHTH: Reg = 7;
 
-/// A message thread that makes `rps` requests per second for `workers` workers, which serve each with `request` and report
-/// their wakeups as `wakeup`.
+/// A message thread that makes `rps` requests per second for `workers` workers, which serve each with `request` and
+/// report their wakeups as `wakeup`.
 pub(super) fn generator(
     builder: &mut Builder,
     index: u32,

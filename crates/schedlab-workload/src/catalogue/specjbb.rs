@@ -1,4 +1,5 @@
-//! A load like SPECjbb2015's composite run: requests at an injection rate, three tiers of worker threads, garbage collection.
+//! A load like SPECjbb2015's composite run: requests at an injection rate, three tiers of worker threads, garbage
+//! collection.
 
 use super::about::{parameter, About, Quantity};
 use super::service::{collector, collectors, lognormal, shape, COLLECTOR_THREADS, COLLECTOR_WORK};

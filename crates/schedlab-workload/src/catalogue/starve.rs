@@ -1,5 +1,6 @@
-//! `starve`, the test program of "Persistent starvation" (HP Labs, 2003, hpl.hp.com/research/linux/kernel/o1-starve.php): a
-//! process signals its parent without pause, which counts the signals and sleeps.
+//! `starve`, the test program of "Persistent starvation" (HP Labs, 2003,
+//! hpl.hp.com/research/linux/kernel/o1-starve.php): a process signals its parent without pause, which counts the
+//! signals and sleeps.
 
 use super::about::{parameter, About, Quantity};
 use super::{BuildError, Ends, Entry, MetricSpec, OptionSpec, Settings};

@@ -1,4 +1,5 @@
-//! STREAM 5.10 (stream.c) with OpenMP: threads that move arrays between CPU and memory, with a barrier after each kernel.
+//! STREAM 5.10 (stream.c) with OpenMP: threads that move arrays between CPU and memory, with a barrier after each
+//! kernel.
 
 use super::about::{parameter, About, Quantity};
 use super::openmp::{self, Barrier, WAIT_POLICY};

@@ -1,8 +1,8 @@
-//! What the stressors of stress-ng 0.15.06 share: a main process that forks the workers and ends them after `timeout`, and
-//! the two rates of bogo operations, by real time and by user plus system time.
+//! What the stressors of stress-ng 0.15.06 share: a main process that forks the workers and ends them after `timeout`,
+//! and the two rates of bogo operations, by real time and by user plus system time.
 //!
-//! stress-ng sums the CPU time of its processes when they end (`times`). Here each of them reports what it has used every
-//! so many operations, by one `getrusage` that the program does not have.
+//! stress-ng sums the CPU time of its processes when they end (`times`). Here each of them reports what it has used
+//! every so many operations, by one `getrusage` that the program does not have.
 
 use super::{BuildError, MetricSpec, OptionSpec, Settings, TimeUnit};
 use crate::build::{Builder, Code};

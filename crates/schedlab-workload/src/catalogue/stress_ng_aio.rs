@@ -54,8 +54,8 @@ pub(super) const ENTRY: Entry = Entry {
 };
 
 const COMM: &str = "stress-ng-aio";
-/// Reading or writing 16 bytes of a file in memory and queueing the signal, beyond the system calls: a guest of 2 vCPUs took
-/// 4.2 us of CPU time per request on one CPU, of which five system calls are 1.05 and the issue is 0.1.
+/// Reading or writing 16 bytes of a file in memory and queueing the signal, beyond the system calls: a guest of 2 vCPUs
+/// took 4.2 us of CPU time per request on one CPU, of which five system calls are 1.05 and the issue is 0.1.
 const TRANSFER: u64 = 3_050;
 /// The sleep of the main thread that a signal ends.
 const SLEEP: i64 = 250 * MSEC as i64;

@@ -36,8 +36,8 @@ pub(super) const ENTRY: Entry = Entry {
 
 /// Calls of swapcontext in a bogo op.
 const CALLS: u64 = 1000;
-/// User-mode work of one, looks at the clock included: a guest of 2 vCPUs took 434 ns of CPU time per call, of which the
-/// system call is 210.
+/// User-mode work of one, looks at the clock included: a guest of 2 vCPUs took 434 ns of CPU time per call, of which
+/// the system call is 210.
 const SWAP: u64 = 224;
 const COUNTER: u8 = 0;
 

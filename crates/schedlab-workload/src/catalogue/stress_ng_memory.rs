@@ -1,14 +1,14 @@
-//! What the memory stressors of stress-ng 0.15.06 share: a private anonymous mapping that is advised at random, read into the
-//! page tables by MADV_POPULATE_READ, and then written.
+//! What the memory stressors of stress-ng 0.15.06 share: a private anonymous mapping that is advised at random, read
+//! into the page tables by MADV_POPULATE_READ, and then written.
 //!
-//! - The advice is one of 15 with equal probability (12,642 calls under strace). Two of them change what the writes meet:
-//!   after MADV_POPULATE_WRITE they meet no fault, after MADV_HUGEPAGE a fault for each 2 MiB. After any other a write meets a
-//!   fault for each 4 KiB page, which replaces the page of zeros by one of its own.
-//! - MADV_POPULATE_READ took 251 ns a page and MADV_POPULATE_WRITE 1,518 ns (4096 pages, best of 9, a guest of 2 vCPUs with
-//!   Linux 6.18). The kernel offers to reschedule after each page (`__get_user_pages`, mm/gup.c).
+//! - The advice is one of 15 with equal probability (12,642 calls under strace). Two of them change what the writes
+//!   meet: after MADV_POPULATE_WRITE they meet no fault, after MADV_HUGEPAGE a fault for each 2 MiB. After any other a
+//!   write meets a fault for each 4 KiB page, which replaces the page of zeros by one of its own.
+//! - MADV_POPULATE_READ took 251 ns a page and MADV_POPULATE_WRITE 1,518 ns (4096 pages, best of 9, a guest of 2 vCPUs
+//!   with Linux 6.18). The kernel offers to reschedule after each page (`__get_user_pages`, mm/gup.c).
 //!
-//! Left out: what the other advice does (MADV_PAGEOUT, MADV_COLD, MADV_MERGEABLE ...) beyond the cost of a system call, the
-//! alignment of huge pages, and swap.
+//! Left out: what the other advice does (MADV_PAGEOUT, MADV_COLD, MADV_MERGEABLE ...) beyond the cost of a system call,
+//! the alignment of huge pages, and swap.
 
 use super::about::{parameter, Parameter, Quantity};
 use crate::build::{Builder, Code};

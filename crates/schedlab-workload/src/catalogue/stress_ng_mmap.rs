@@ -66,12 +66,13 @@ pub(super) const ENTRY: Entry = Entry {
     build,
 };
 
-/// User-mode work on a page after it was mapped: 0.29 s of user time for 264 ops of 256 pages, each mapped twice, on a guest
-/// of 2 vCPUs.
+/// User-mode work on a page after it was mapped: 0.29 s of user time for 264 ops of 256 pages, each mapped twice, on a
+/// guest of 2 vCPUs.
 const CONTENT: Amount = Amount::Fixed(2_150);
 /// Calls on odd arguments at the end of an op.
 const ODD_CALLS: u64 = 29;
-/// Calls of mprotect with `mmap-mprotect`, for the whole and for each page three times: six on odd arguments, five changes.
+/// Calls of mprotect with `mmap-mprotect`, for the whole and for each page three times: six on odd arguments, five
+/// changes.
 const PROTECTIONS: u64 = 11;
 
 const PAGE: u8 = 0;

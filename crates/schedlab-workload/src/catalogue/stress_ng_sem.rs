@@ -40,8 +40,8 @@ pub(super) const ENTRY: Entry = Entry {
 const COMM: &str = "stress-ng-sem";
 /// Pairs of tries between two reports of CPU time.
 const REPORT: u64 = 16;
-/// User-mode work of a try: `sem_getvalue`, a look at the clock, the random bit. About 20 ns; what it takes is the yield's
-/// and the sleep's.
+/// User-mode work of a try: `sem_getvalue`, a look at the clock, the random bit. About 20 ns; what it takes is the
+/// yield's and the sleep's.
 const TRY: u64 = 20;
 
 // Registers: of a thread whether it yields, of a worker its child and the countdown.

@@ -1,5 +1,5 @@
-//! What the tests of sysbench 1.0.20 share: main starts worker threads and joins them; each ends with the event in which the
-//! time runs out.
+//! What the tests of sysbench 1.0.20 share: main starts worker threads and joins them; each ends with the event in
+//! which the time runs out.
 
 use super::{BuildError, MetricSpec, OptionSpec, Settings, TimeUnit};
 use crate::build::{Builder, Code};
@@ -31,8 +31,8 @@ pub(super) fn time(settings: &Settings<'_>) -> Result<u64, BuildError> {
     }
 }
 
-/// A worker that repeats an event until its time is up; `latency` samples each, `rate` counts it. Registers 0, 1 and 4 are in
-/// use.
+/// A worker that repeats an event until its time is up; `latency` samples each, `rate` counts it. Registers 0, 1 and 4
+/// are in use.
 pub(super) fn until_over(latency: Option<u16>, rate: Option<u16>, event: impl FnOnce(&mut Code)) -> Code {
     let mut code = Code::default();
     let over = code.mark();

@@ -41,8 +41,8 @@ pub(super) const ENTRY: Entry = Entry {
     build,
 };
 
-/// CPU time of 1000 divisions: a guest of 2 vCPUs took 0.22 ms for the 117,526 of the default (fastest of 3,474 events of
-/// one thread).
+/// CPU time of 1000 divisions: a guest of 2 vCPUs took 0.22 ms for the 117,526 of the default (fastest of 3,474 events
+/// of one thread).
 const DIVISIONS_1000: Nanos = 1_872;
 
 fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {

@@ -75,10 +75,11 @@ pub(super) const ENTRY: Entry = Entry {
     build,
 };
 
-/// CPU time of an event, without its block: 183 ns for 1 KiB, in a guest of 2 vCPUs (2 GiB in 392 ms less 9 ms of start).
+/// CPU time of an event, without its block: 183 ns for 1 KiB, in a guest of 2 vCPUs (2 GiB in 392 ms less 9 ms of
+/// start).
 const EVENT: Nanos = 140;
-/// Picoseconds of a write and a read of 1 KiB in order: blocks of 16 KiB took 757 and 368 ns in all there. Of 1 MiB a KiB is
-/// written in 40 ns and read in 32.
+/// Picoseconds of a write and a read of 1 KiB in order: blocks of 16 KiB took 757 and 368 ns in all there. Of 1 MiB a
+/// KiB is written in 40 ns and read in 32.
 const WRITE_KIB_PS: u64 = 38_600;
 const READ_KIB_PS: u64 = 14_300;
 /// The same at random, for blocks of 1 MiB: 402 and 329 ns with the drawing of 256 places.

@@ -1,4 +1,5 @@
-//! `sysbench mutex` 1.0.20: each thread does one event of 50,000 times an empty loop, then lock and unlock of a random mutex.
+//! `sysbench mutex` 1.0.20: each thread does one event of 50,000 times an empty loop, then lock and unlock of a random
+//! mutex.
 
 use schedlab_model::Nanos;
 
@@ -49,8 +50,8 @@ pub(super) const ENTRY: Entry = Entry {
     build,
 };
 
-/// CPU time of 1000 iterations of the empty loop: 186.6 ms for one thread with the default, 9.5 ms with a loop of 0, in a
-/// guest of 2 vCPUs (Debian's build).
+/// CPU time of 1000 iterations of the empty loop: 186.6 ms for one thread with the default, 9.5 ms with a loop of 0, in
+/// a guest of 2 vCPUs (Debian's build).
 const ITERATIONS_1000: Nanos = 354;
 
 // Registers of a worker.
@@ -91,8 +92,8 @@ fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
     Ok(sysbench::start(builder, settings, |_| {}, pass))
 }
 
-/// Locks and unlocks the mutex whose index, counted from `first`, is in the register: the program has no other way to choose
-/// an object than jumps.
+/// Locks and unlocks the mutex whose index, counted from `first`, is in the register: the program has no other way to
+/// choose an object than jumps.
 fn lock_one(code: &mut Code, mutexes: &[u32], first: usize) {
     match mutexes {
         [] => {}

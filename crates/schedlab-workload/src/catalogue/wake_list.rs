@@ -33,8 +33,8 @@ impl WakeList {
         }
     }
 
-    /// The message thread's endless loop; `transfer` is its part of a pipe test, `burn` how long it spins once it has been
-    /// posted, `pause` how long it then sleeps before it looks at the list again.
+    /// The message thread's endless loop; `transfer` is its part of a pipe test, `burn` how long it spins once it has
+    /// been posted, `pause` how long it then sleeps before it looks at the list again.
     pub fn serve(&self, code: &mut Code, transfer: Option<Nanos>, burn: Option<Nanos>, pause: Option<Amount>) {
         let top = code.here();
         // The word is set to "blocked" before the list is taken, which drops the posts of those already on it.

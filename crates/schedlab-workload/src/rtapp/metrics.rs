@@ -1,5 +1,5 @@
-//! Columns of rt-app's log as metrics: over all tasks of the file and, as rt-app writes a log for each thread, by the name of the
-//! task where there are several.
+//! Columns of rt-app's log as metrics: over all tasks of the file and, as rt-app writes a log for each thread, by the
+//! name of the task where there are several.
 
 use std::collections::BTreeSet;
 
@@ -32,8 +32,8 @@ fn sampled(name: &str, better: Better, stats: &[&str], help: &str) -> MetricDecl
     }
 }
 
-/// The declarations; those of timers only where there are some that can be followed. `tasks` has the name of each task and whether
-/// it has such a timer. What concerns one task of several is not shown unless a `[[metric]]` asks for it.
+/// The declarations; those of timers only where there are some that can be followed. `tasks` has the name of each task
+/// and whether it has such a timer. What concerns one task of several is not shown unless a `[[metric]]` asks for it.
 pub(super) fn declarations(tasks: &[(&str, bool)]) -> Vec<MetricDecl> {
     let mut all = columns(tasks.iter().any(|(_, timers)| *timers));
     if (2..=MAX_NAMES).contains(&tasks.len()) {

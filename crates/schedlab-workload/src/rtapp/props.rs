@@ -72,7 +72,8 @@ fn is_deadline(member: &Member) -> bool {
     text(member).is_ok_and(|name| name == "SCHED_DEADLINE")
 }
 
-/// The parameters of a SCHED_DEADLINE task, in us: the period is the runtime unless it is named, the deadline the period.
+/// The parameters of a SCHED_DEADLINE task, in us: the period is the runtime unless it is named, the deadline the
+/// period.
 fn deadline(
     object: &Object<'_>,
     policy: &Member,

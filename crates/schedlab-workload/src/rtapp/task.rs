@@ -30,7 +30,8 @@ pub(super) fn read(sections: &Sections, nr_cpus: usize) -> Result<Vec<Task>, RtA
     sections.tasks.iter().map(read).collect()
 }
 
-/// The tree of the whole file, whose section of tasks is at `first`, and for each task the timers that its metrics follow.
+/// The tree of the whole file, whose section of tasks is at `first`, and for each task the timers that its metrics
+/// follow.
 pub(super) fn tree<'t>(
     name: &str,
     tasks: &'t [Task],

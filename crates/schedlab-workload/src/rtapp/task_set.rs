@@ -1,5 +1,5 @@
-//! A task set as the program rt-app reads it: fragments merged, repeated keys numbered, shorthands spelled out. Where the program
-//! writes its log, and how fast it is, is the caller's to add.
+//! A task set as the program rt-app reads it: fragments merged, repeated keys numbered, shorthands spelled out. Where
+//! the program writes its log, and how fast it is, is the caller's to add.
 
 use std::collections::{BTreeMap, BTreeSet};
 

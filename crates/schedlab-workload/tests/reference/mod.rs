@@ -1,5 +1,5 @@
-//! A reference interpreter of task programs: as many CPUs as tasks, no scheduler, no costs. It shows what a program does,
-//! not how long a kernel takes for it.
+//! A reference interpreter of task programs: as many CPUs as tasks, no scheduler, no costs. It shows what a program
+//! does, not how long a kernel takes for it.
 
 #![allow(dead_code)]
 

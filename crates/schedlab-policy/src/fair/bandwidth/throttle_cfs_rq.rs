@@ -1,7 +1,8 @@
 //! Throttling a group's queue on one CPU (`account_cfs_rq_runtime`, `throttle_cfs_rq`, `unthrottle_cfs_rq`).
 //!
-//! Up to 6.17 the group's entity leaves the queue above, as if everything inside slept, and comes back as a wakeup; tasks
-//! inside keep their state. Later kernels only mark the queues below; tasks leave one by one ([`super::throttle_cfs_rq_work`]).
+//! Up to 6.17 the group's entity leaves the queue above, as if everything inside slept, and comes back as a wakeup;
+//! tasks inside keep their state. Later kernels only mark the queues below; tasks leave one by one
+//! ([`super::throttle_cfs_rq_work`]).
 
 use super::pools::sched_cfs_bandwidth_slice;
 use crate::decision::{Action, Function, Pool};

@@ -1,5 +1,5 @@
-//! Task-level throttling (6.18 and later): a task of a throttled group leaves the queue by itself, on its way back to user
-//! mode, and waits in the queue's limbo list (`throttle_cfs_rq_work`, `tg_unthrottle_up`).
+//! Task-level throttling (6.18 and later): a task of a throttled group leaves the queue by itself, on its way back to
+//! user mode, and waits in the queue's limbo list (`throttle_cfs_rq_work`, `tg_unthrottle_up`).
 
 use crate::decision::Action;
 use crate::fair::entity::EntityId;
@@ -46,8 +46,8 @@ impl Queues {
         true
     }
 
-    /// `tg_unthrottle_up` of one queue. If nothing above it is throttled any more, the tasks that wait there are woken, until
-    /// one of them throttles it anew (7.x, which throttles in the accounting); the others keep waiting.
+    /// `tg_unthrottle_up` of one queue. If nothing above it is throttled any more, the tasks that wait there are woken,
+    /// until one of them throttles it anew (7.x, which throttles in the accounting); the others keep waiting.
     pub(super) fn tg_unthrottle_up(&mut self, rq: usize, now: Nanos) {
         let at_once = self.config.rules.throttles_at_once();
         if at_once {
@@ -68,7 +68,8 @@ impl Queues {
         self.arena.rqs[rq].limbo.splice(..0, waiting);
     }
 
-    /// `dequeue_throttled_task`: a task on the limbo list goes to sleep, or is removed from the list to be queued again.
+    /// `dequeue_throttled_task`: a task on the limbo list goes to sleep, or is removed from the list to be queued
+    /// again.
     #[cold]
     pub fn dequeue_throttled_task(&mut self, id: EntityId, flags: Dequeue) {
         let se = &mut self.arena.entities[id];
@@ -76,8 +77,8 @@ impl Queues {
         self.arena.rqs[se.rq()].limbo.retain(|waiting| *waiting != id);
     }
 
-    /// `enqueue_throttled_task`: a task that has left a limbo list is put on that of its queue if the queue is throttled
-    /// too. Returns whether it was.
+    /// `enqueue_throttled_task`: a task that has left a limbo list is put on that of its queue if the queue is
+    /// throttled too. Returns whether it was.
     #[cold]
     pub fn enqueue_throttled_task(&mut self, id: EntityId) -> bool {
         let se = &mut self.arena.entities[id];

@@ -1,4 +1,5 @@
-//! Refills and the distribution of runtime (`sched_cfs_period_timer`, `sched_cfs_slack_timer`, `distribute_cfs_runtime`).
+//! Refills and the distribution of runtime (`sched_cfs_period_timer`, `sched_cfs_slack_timer`,
+//! `distribute_cfs_runtime`).
 
 use super::pool::Bandwidth;
 use super::pools::{sched_cfs_bandwidth_slice, MIN_EXPIRATION};

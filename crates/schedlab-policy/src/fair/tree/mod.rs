@@ -4,8 +4,8 @@
 //! the picks of some versions depend on the shape: a new node goes right of its equals, an erased node with two
 //! children is replaced by its successor. Links live in one array indexed by entity, so queueing allocates nothing.
 //!
-//! A node's *key* orders the tree and its *value* is the other of vruntime and deadline; the minimum of the values below
-//! each node lets a search skip whole subtrees.
+//! A node's *key* orders the tree and its *value* is the other of vruntime and deadline; the minimum of the values
+//! below each node lets a search skip whole subtrees.
 
 mod node;
 mod rebalance;

@@ -9,8 +9,8 @@ use schedlab_model::{Nanos, Vruntime};
 pub(in crate::fair) enum Slices {
     /// Nothing.
     None,
-    /// The shortest, maintained by callbacks that copy one field only, the smallest value (RB_DECLARE_CALLBACKS, 6.12 to
-    /// 6.18): a node that rises or replaces another keeps the minimum of its old subtree until an entity below it is
+    /// The shortest, maintained by callbacks that copy one field only, the smallest value (RB_DECLARE_CALLBACKS, 6.12
+    /// to 6.18): a node that rises or replaces another keeps the minimum of its old subtree until an entity below it is
     /// inserted or erased.
     Stale,
     /// The longest, maintained in the same way (6.18.44). `__enqueue_entity` does not set it for the new node, which

@@ -1,5 +1,5 @@
-//! Rotations and colours: what keeps the tree balanced after an insertion or a removal (lib/rbtree.c's `__rb_insert` and
-//! `____rb_erase_color`, rbtree_augmented.h's `__rb_erase_augmented`).
+//! Rotations and colours: what keeps the tree balanced after an insertion or a removal (lib/rbtree.c's `__rb_insert`
+//! and `____rb_erase_color`, rbtree_augmented.h's `__rb_erase_augmented`).
 
 use super::super::entity::EntityId;
 use super::node::{propagate, recompute, Node, Slices};
@@ -164,8 +164,8 @@ impl Rebalance<'_> {
             }
             return (successor, rebalance);
         }
-        // The successor still carries the minima of its old, smaller subtree: it must be refreshed even if a stop below it
-        // would end the walk up.
+        // The successor still carries the minima of its old, smaller subtree: it must be refreshed even if a stop below
+        // it would end the walk up.
         let mut at = from;
         while at != successor {
             recompute(self.nodes, at, self.slices);
