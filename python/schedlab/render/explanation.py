@@ -134,8 +134,8 @@ def _before(variants: tuple[str, str], divergence: Mapping[str, Any]) -> list[st
     both = zip(variants, divergence["first_different"], strict=True)
     shown = [line for name, one in both for line in _rule(one, f"    {name}: {_answer(one, divergence)}: ")]
     return [
-        f"{words}{divergence['equal_decisions']:,} earlier decisions are the same; the first that differs changed no event "
-        "by itself:",
+        f"{words}{divergence['equal_decisions']:,} earlier decisions are the same; the first that differs changed no "
+        "event by itself:",
         *shown,
     ]
 
