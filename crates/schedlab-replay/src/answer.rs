@@ -63,7 +63,7 @@ pub struct Why {
     pub kept_total: u64,
     /// Always empty: the records show need-resched, and none shows the next tick.
     pub need_resched: Option<&'static str>,
-    /// See `resched`.
+    /// See `need_resched`.
     pub next_tick_ns: Option<Nanos>,
     /// The queue.
     pub queue: QueueView,

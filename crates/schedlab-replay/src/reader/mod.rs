@@ -29,6 +29,8 @@ mod tests;
 mod tg_load;
 mod wake;
 mod weight;
+#[cfg(test)]
+mod yield_tests;
 mod yields;
 
 use std::collections::BTreeMap;
