@@ -112,8 +112,8 @@ impl Queues {
         }
     }
 
-    /// Whether a dequeue is delayed: a plain sleep of an entity that received more than its share, which
-    /// one that is alone never has.
+    /// Whether a dequeue is delayed: a plain sleep of an entity that received more than its share, which one that is
+    /// alone never has.
     #[inline(always)]
     pub fn delays(&self, rq: usize, id: EntityId, flags: Dequeue) -> bool {
         let sleeps = flags.sleep && !flags.special && !flags.throttle && !self.arena.entities[id].sched_delayed;

@@ -191,14 +191,14 @@ impl Queues {
         if queued {
             self.update_curr(rq, now);
         }
+        if rarely(self.pools.used) && !self.config.rules.throttles_at_once() {
+            self.check_cfs_rq_runtime(rq, now);
+        }
         let at = if queued { self.arena.cfs_rq_clock_pelt(rq, now) } else { 0 };
         let (q, entities) = (&mut self.arena.rqs[rq], &mut self.arena.entities);
         let changed = q.put_prev_entity(entities, &self.config, prev, competes, at);
         if queued {
             self.arena.follow_below(&self.config.rules.pelt, rq, prev, false, changed, now);
-        }
-        if rarely(self.pools.used) && !self.config.rules.throttles_at_once() {
-            self.check_cfs_rq_runtime(rq, now);
         }
     }
 
@@ -212,7 +212,7 @@ impl Queues {
         let at = if queued { self.arena.cfs_rq_clock_pelt(rq, now) } else { 0 };
         let (q, entities) = (&mut self.arena.rqs[rq], &mut self.arena.entities);
         let changed = match competes {
-            true => q.set_next_competitor(entities, &self.config, id, first, at, now),
+            true => q.set_next_competing(entities, &self.config, id, first, at, now),
             false => q.set_next_entity(entities, &self.config, id, at, now),
         };
         if queued {
@@ -247,7 +247,7 @@ impl CfsRq {
             self.put_prev_entity(entities, config, prev, true, at);
         }
         if next.is_some() {
-            self.set_next_competitor(entities, config, next, true, at, now);
+            self.set_next_competing(entities, config, next, true, at, now);
         }
     }
 
@@ -292,7 +292,7 @@ impl CfsRq {
     /// `set_next_entity` up to 7.2. `first`: the entity was picked, not requeued while it runs. Returns whether the
     /// queue's averages changed.
     #[inline(always)]
-    fn set_next_competitor(
+    fn set_next_competing(
         &mut self,
         entities: &mut Entities,
         config: &KernelConfig,
