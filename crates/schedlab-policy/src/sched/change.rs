@@ -133,3 +133,34 @@ impl<L: ClassList> Sched<L> {
         self.wakeup_preempt(cpu, task, WakeKind::Wakeup { sync: false }, false, now)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)] // a test fails by panicking
+
+    use std::sync::Arc;
+
+    use schedlab_model::{Topology, MSEC};
+
+    use super::*;
+    use crate::{KernelConfig, Version};
+
+    /// A CPU whose only task becomes SCHED_IDLE counts as idle for a search (`sched_idle_cpu`), and no longer when the
+    /// task is SCHED_NORMAL again. Before 5.4 it does not.
+    #[test]
+    fn a_search_sees_a_change_of_the_only_tasks_policy() {
+        for (row, sched_idle_counts) in [("5.2", false), ("6.1", true), ("6.12.107", true), ("7.3", true)] {
+            let topology = Arc::new(Topology::regular(1, 1, 2, 1, true).unwrap());
+            let mut sched = Sched::new(KernelConfig::new(Version::find(row).unwrap(), 2, 250), topology);
+            let task = sched.add_task(&TaskAttr { cpu: CpuId(0), ..TaskAttr::default() });
+            sched.activate(task, CpuId(0), WakeKind::Wakeup { sync: false }, 0);
+            sched.pick_next_task(CpuId(0), 0);
+            let seen = |sched: &Sched| (sched.core.idle.is_idle(CpuId(0)), sched.core.idle.is_usable(CpuId(0)));
+            assert_eq!(seen(&sched), (false, false), "{row}");
+            sched.set_policy(task, FairPolicy::Idle, MSEC);
+            assert_eq!(seen(&sched), (false, sched_idle_counts), "{row}");
+            sched.set_policy(task, FairPolicy::Normal, 2 * MSEC);
+            assert_eq!(seen(&sched), (false, false), "{row}");
+        }
+    }
+}

@@ -17,7 +17,7 @@ impl Core {
     pub(super) fn change_rq<T>(&mut self, cpu: CpuId, change: impl FnOnce(&mut Rq) -> T) -> T {
         let rq = &mut self.rqs[cpu.index()];
         let result = change(rq);
-        self.idle.set(cpu, rq.idle_state(&self.rules));
+        self.idle.set(cpu, rq.availability(&self.rules));
         result
     }
 

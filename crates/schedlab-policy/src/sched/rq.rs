@@ -4,7 +4,7 @@ use crate::class::{ClassId, MAX_CLASSES};
 use crate::jiffies::{Jiffies, UPTIME};
 use crate::pelt::sched_avg::SchedAvg;
 use crate::pelt::series::CAPACITY_SCALE;
-use crate::select::idle_map::IdleState;
+use crate::select::idle_map::Availability;
 use crate::version::placement::{PlacementRules, SchedIdleCpu};
 use schedlab_model::{CpuId, Nanos, TaskId};
 
@@ -115,14 +115,14 @@ impl Rq {
 
     /// The state as the search for an idle CPU sees it.
     #[inline]
-    pub fn idle_state(&self, rules: &PlacementRules) -> IdleState {
+    pub fn availability(&self, rules: &PlacementRules) -> Availability {
         if self.nr_running == 0 {
-            return if self.is_idle() && !self.vcpu_preempted { IdleState::Available } else { IdleState::Busy };
+            return if self.is_idle() && !self.vcpu_preempted { Availability::Idle } else { Availability::Busy };
         }
         if self.sched_idle_rq() && rules.sched_idle_cpu != SchedIdleCpu::Unknown {
-            return IdleState::SchedIdle;
+            return Availability::SchedIdle;
         }
-        IdleState::Busy
+        Availability::Busy
     }
 
     /// Sets the number of runnable tasks of a class.

@@ -54,31 +54,31 @@ struct Slot {
     word: u32,
     bit: u32,
     /// The state last reported; most reports do not change it.
-    state: IdleState,
+    state: Availability,
 }
 
-/// The state of a CPU, as the search for an idle one sees it.
+/// What the search for an idle CPU finds one to be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum IdleState {
+pub(crate) enum Availability {
     /// Neither of the others.
     Busy,
     /// `sched_idle_cpu`, where that counts as idle.
     SchedIdle,
     /// `available_idle_cpu`.
-    Available,
+    Idle,
 }
 
-impl IdleState {
+impl Availability {
     /// Whether `available_idle_cpu` holds.
     #[inline]
     pub fn is_idle(self) -> bool {
-        self == IdleState::Available
+        self == Availability::Idle
     }
 
     /// Whether `available_idle_cpu || sched_idle_cpu` holds.
     #[inline]
     pub fn is_usable(self) -> bool {
-        self != IdleState::Busy
+        self != Availability::Busy
     }
 }
 
@@ -100,7 +100,7 @@ impl IdleMap {
         map.add_llcs(topology);
         map.add_cores(topology);
         for cpu in topology.cpus() {
-            map.set(cpu, IdleState::Available);
+            map.set(cpu, Availability::Idle);
         }
         for llc in map.llcs.iter_mut() {
             llc.has_idle_cores = map.smt;
@@ -132,7 +132,7 @@ impl IdleMap {
             let llc = &self.llcs[id.0 as usize];
             let rank = llc.cpus.partition_point(|other| *other < cpu) as u32;
             let word = llc.words.start as u32 + rank / 64;
-            self.slots.push(Slot { llc: id, rank, core: 0, word, bit: rank % 64, state: IdleState::Busy });
+            self.slots.push(Slot { llc: id, rank, core: 0, word, bit: rank % 64, state: Availability::Busy });
         }
         self.usable = self.idle.clone();
     }
@@ -151,14 +151,14 @@ impl IdleMap {
 
     /// Reports a CPU's state.
     #[inline(always)]
-    pub fn set(&mut self, cpu: CpuId, state: IdleState) {
+    pub fn set(&mut self, cpu: CpuId, state: Availability) {
         if self.slots[cpu.index()].state != state {
             self.change(cpu, state);
         }
     }
 
     #[inline(never)]
-    fn change(&mut self, cpu: CpuId, state: IdleState) {
+    fn change(&mut self, cpu: CpuId, state: Availability) {
         let slot = &mut self.slots[cpu.index()];
         let before = std::mem::replace(&mut slot.state, state);
         let (word, bit) = (slot.word as usize, slot.bit);
@@ -275,15 +275,15 @@ mod tests {
         let llc = map.llc_of(CpuId(56));
         assert_eq!((llc, map.rank(CpuId(56)), map.llc(llc).cpus.len()), (map.llc_of(CpuId(0)), 28, 56));
         for cpu in topology.all().iter() {
-            map.set(cpu, IdleState::Busy);
+            map.set(cpu, Availability::Busy);
         }
         assert_eq!(map.next_usable(llc, 0), None);
-        map.set(CpuId(83), IdleState::Available);
-        map.set(CpuId(28), IdleState::Available);
+        map.set(CpuId(83), Availability::Idle);
+        map.set(CpuId(28), Availability::Idle);
         assert_eq!(map.next_usable(llc, 3), Some((CpuId(83), 52)));
-        map.set(CpuId(1), IdleState::SchedIdle);
+        map.set(CpuId(1), Availability::SchedIdle);
         assert_eq!(map.next_usable(llc, 3), Some((CpuId(83), 52)));
-        map.set(CpuId(83), IdleState::Busy);
+        map.set(CpuId(83), Availability::Busy);
         assert_eq!(map.next_usable(llc, 3), Some((CpuId(1), 54)));
         assert!(map.is_usable(CpuId(1)) && !map.is_idle(CpuId(1)));
     }
@@ -294,7 +294,7 @@ mod tests {
         let mut map = IdleMap::new(&topology);
         let llc = map.llc_of(CpuId(0));
         map.llc_mut(llc).has_idle_cores = false;
-        map.set(CpuId(1), IdleState::Busy);
+        map.set(CpuId(1), Availability::Busy);
         map.__update_idle_core(CpuId(0));
         assert!(!map.llc(llc).has_idle_cores);
         map.__update_idle_core(CpuId(1));

@@ -280,7 +280,7 @@ pub(super) fn searched(function: &'static str, role: Role, found: Option<CpuId>,
 mod tests {
     use super::*;
     use crate::sched::types::TaskAttr;
-    use crate::select::idle_map::IdleState;
+    use crate::select::idle_map::Availability;
     use proptest::prelude::*;
     use schedlab_model::{CpuMask, Topology};
 
@@ -297,9 +297,9 @@ mod tests {
     fn state(map: &mut IdleMap, topology: &Topology, states: &[u8]) {
         for cpu in topology.all().iter() {
             let state = match states[cpu.index() % states.len()] {
-                0 => IdleState::Available,
-                1 => IdleState::SchedIdle,
-                _ => IdleState::Busy,
+                0 => Availability::Idle,
+                1 => Availability::SchedIdle,
+                _ => Availability::Busy,
             };
             map.set(cpu, state);
         }
