@@ -3,36 +3,17 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 
-use crate::support::{flat, kernel, spec, tasks, Record};
-use schedlab_model::{CpuId, CpuMask, KernelId, Nanos, MSEC, SEC, USEC};
+use crate::support::{flat, guest, kernel, spec, tasks, Record};
+use schedlab_model::{Nanos, MSEC, SEC, USEC};
 use schedlab_sim::run_virtual;
-use schedlab_spec::{Guest, IdleHint, Platform, RunSpec};
+use schedlab_spec::{Platform, RunSpec};
 use schedlab_workload::{Amount, Op, Workload};
 
 /// Exits for timers of a guest with so many CPUs in a second at 250 Hz, without costs and timer slack.
 fn timer_exits(version: &str, cpus: u32, mut workload: Workload) -> u64 {
     workload.tasks.iter_mut().for_each(|task| task.timer_slack = 0);
     let inner = spec(flat(cpus, 0), kernel(version, cpus as usize, 250), vec![workload]);
-    let guest = Guest {
-        name: "vm".into(),
-        host: KernelId::FIRST,
-        run: RunSpec { machine: Arc::new(inner.machine.guest(Arc::clone(&inner.machine.topology))), ..inner },
-        platform: Platform::X86Kvm,
-        affinity: (0..cpus).map(|cpu| Some(CpuMask::from_iter([CpuId(cpu)]))).collect(),
-        cgroup: None,
-        nice: 0,
-        vcpu_is_preempted: true,
-        idle_hint: IdleHint::Off,
-        paravirt_time_accounting: false,
-        halt_poll_max: 0,
-        haltpoll: false,
-        pv_spinlocks: true,
-        pv_tlb_flush: true,
-        pv_sched_yield: true,
-        enable_apicv: false,
-        enable_ipiv: false,
-        events: Vec::new(),
-    };
+    let guest = guest("vm", Platform::X86Kvm, &inner);
     let host = spec(flat(cpus, 0), kernel("6.12.107", cpus as usize, 250), vec![]);
     let host = RunSpec { guests: Arc::new(vec![guest]), ..host };
     let (_, reports) = run_virtual(&host, &mut Record::default(), &AtomicBool::new(false)).unwrap();

@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 
 use crate::support::swarm::{scenario, with_munmaps, with_physics};
-use crate::support::{flat, kernel, record, spec, tasks, Record};
+use crate::support::{flat, guest, kernel, record, spec, tasks, Record};
 use proptest::prelude::*;
 use schedlab_model::{CpuId, CpuMask, KernelId, Nanos, MSEC, SEC};
 use schedlab_policy::Version;
@@ -12,32 +12,6 @@ use schedlab_sim::{kernel_seed, run_virtual, GuestReport, SimError};
 use schedlab_spec::{Guest, GuestAction, IdleHint, Machine, Platform, RunSpec};
 use schedlab_trace::{Event, Kind};
 use schedlab_workload::{Amount, Dist, MemoryWork, ObjectSpec, Op, Section, SectionContext, Workload};
-
-/// A guest of this specification, on a machine of the host's kind, with a pinned vCPU per CPU.
-fn guest(name: &str, platform: Platform, run: &RunSpec) -> Guest {
-    let machine = run.machine.guest(Arc::clone(&run.machine.topology));
-    let nr_cpus = machine.topology.nr_cpus() as u32;
-    Guest {
-        name: name.into(),
-        host: KernelId::FIRST,
-        run: RunSpec { machine: Arc::new(machine), ..run.clone() },
-        platform,
-        affinity: (0..nr_cpus).map(|cpu| Some(CpuMask::from_iter([CpuId(cpu)]))).collect(),
-        cgroup: None,
-        nice: 0,
-        vcpu_is_preempted: true,
-        idle_hint: IdleHint::Off,
-        paravirt_time_accounting: false,
-        halt_poll_max: 0,
-        haltpoll: false,
-        pv_spinlocks: true,
-        pv_tlb_flush: platform == Platform::X86Kvm,
-        pv_sched_yield: platform == Platform::X86Kvm,
-        enable_apicv: false,
-        enable_ipiv: false,
-        events: Vec::new(),
-    }
-}
 
 /// A host of so many CPUs with these workloads and guests.
 fn host(machine: Machine, version: &str, workloads: Vec<Workload>, guests: Vec<Guest>) -> RunSpec {

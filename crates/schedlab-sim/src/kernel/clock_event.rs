@@ -36,13 +36,22 @@ pub fn expires_next<S: Sink>(run: &Run<S>, machine: &Machine, kernel: &Kernel, c
 /// handler of its interrupt does so at its end instead.
 #[inline]
 pub fn hrtimer_reprogram<S: Sink>(run: &Run<S>, machine: &mut Machine, kernel: &Kernel, cpu: CpuId, before: Nanos) {
-    if machine.exits.is_some() && !kernel.cpus[cpu.index()].in_hrtirq && changed(run, machine, kernel, cpu, before) {
+    if machine.exits.is_some()
+        && !kernel.cpus[cpu.index()].in_hrtirq
+        && first_timer_changed(run, machine, kernel, cpu, before)
+    {
         machine.exit_to_program(cpu);
     }
 }
 
 /// Whether the first timer of the CPU no longer expires at `before`.
 #[inline]
-pub fn changed<S: Sink>(run: &Run<S>, machine: &Machine, kernel: &Kernel, cpu: CpuId, before: Nanos) -> bool {
+pub fn first_timer_changed<S: Sink>(
+    run: &Run<S>,
+    machine: &Machine,
+    kernel: &Kernel,
+    cpu: CpuId,
+    before: Nanos,
+) -> bool {
     expires_next(run, machine, kernel, cpu) != before
 }

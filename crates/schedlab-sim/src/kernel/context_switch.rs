@@ -13,7 +13,7 @@ use super::rseq::rseq_sched_switch_event;
 use super::segment::{poll_lock, segment_end, settle};
 use super::state::Kernel;
 use super::task::{Life, Wait};
-use super::tick_sched::tick_nohz_restart;
+use super::tick_sched::tick_nohz_idle_exit;
 use super::warmth::{begin_stay, end_stay};
 use crate::check::OnCpu;
 use crate::machine::{Activity, Machine, Mode, WORK_SHIFT};
@@ -145,7 +145,7 @@ fn switch_in<S: Sink>(
         core_changed(run, machine, kernel, cpu, true);
     }
     if from_idle {
-        tick_nohz_restart(run, machine, kernel, cpu);
+        tick_nohz_idle_exit(run, machine, kernel, cpu);
     }
     if rarely(!kernel.sugov.is_empty()) {
         let iowait = std::mem::take(&mut kernel.tasks[task.index()].in_iowait);

@@ -63,7 +63,7 @@ fn hrtimer_start_range_ns<S: Sink>(
 ) {
     let before = expires_next(run, machine, kernel, cpu);
     kernel.cpus[cpu.index()].hrtimers.push(Reverse(timer));
-    update_next_event(run, machine, kernel, cpu);
+    hrtimer_update_next_event(run, machine, kernel, cpu);
     hrtimer_reprogram(run, machine, kernel, cpu, before);
 }
 
@@ -77,7 +77,7 @@ pub fn cancel_timer<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &m
     let cpu = moved.unwrap_or(cpu);
     let before = expires_next(run, machine, kernel, cpu);
     kernel.cpus[cpu.index()].hrtimers.retain(|timer| timer.0.task != task);
-    update_next_event(run, machine, kernel, cpu);
+    hrtimer_update_next_event(run, machine, kernel, cpu);
     hrtimer_reprogram(run, machine, kernel, cpu, before);
 }
 
@@ -90,7 +90,7 @@ pub fn __hrtimer_run_queues<S: Sink>(run: &mut Run<S>, machine: &mut Machine, ke
         wheel |= kernel.tasks[timer.task.index()].timers == Timers::Wheel;
         wake_from_interrupt(run, machine, kernel, timer.task, cpu);
     }
-    update_next_event(run, machine, kernel, cpu);
+    hrtimer_update_next_event(run, machine, kernel, cpu);
     wheel
 }
 
@@ -126,7 +126,7 @@ pub fn migrate_timers<S: Sink>(
     let (parked, moved): (Vec<_>, Vec<_>) = all.partition(|(timer, _)| kernel.sched.is_per_cpu_kthread(timer.task));
     add_timers(run, machine, kernel, to, moved);
     machine.exit_to_program(to);
-    update_next_event(run, machine, kernel, from);
+    hrtimer_update_next_event(run, machine, kernel, from);
     parked
 }
 
@@ -143,12 +143,12 @@ pub fn add_timers<S: Sink>(
         let queue = if deferrable { &mut k.deferrable } else { &mut k.hrtimers };
         queue.push(Reverse(timer));
     }
-    update_next_event(run, machine, kernel, cpu);
+    hrtimer_update_next_event(run, machine, kernel, cpu);
 }
 
 /// The CPU's next interrupt is that of its first timer (`hrtimer_update_next_event`); how late its handler starts is
 /// drawn anew.
-fn update_next_event<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &Kernel, cpu: CpuId) {
+fn hrtimer_update_next_event<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &Kernel, cpu: CpuId) {
     match kernel.cpus[cpu.index()].hrtimers.peek().map(|timer| timer.0.hard) {
         Some(hard) => {
             let due = hard.max(run.now) + machine.timer_latency(cpu);

@@ -3,23 +3,23 @@
 use schedlab_model::CpuId;
 use schedlab_trace::Sink;
 
-use super::clock_event::{changed, expires_next, hrtimer_reprogram};
+use super::clock_event::{expires_next, first_timer_changed, hrtimer_reprogram};
 use super::state::Kernel;
 use crate::machine::Machine;
 use crate::run::{Run, Source};
 
-/// The tick of a CPU that becomes busy (NO_HZ idle: none before, or one that was not stopped).
-pub fn tick_nohz_restart<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
+/// A CPU leaves the idle task: a tick that was stopped starts again, and one that was not keeps its time.
+pub fn tick_nohz_idle_exit<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
     let before = expires_next(run, machine, kernel, cpu);
     start_tick(run, kernel, cpu);
     hrtimer_reprogram(run, machine, kernel, cpu, before);
 }
 
-/// The tick of a CPU that becomes idle stops.
+/// The tick of a CPU that becomes idle is stopped.
 pub fn tick_nohz_stop_tick<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &Kernel, cpu: CpuId) {
     let before = expires_next(run, machine, kernel, cpu);
     run.cancel(kernel.id, Source::Tick, cpu);
-    if changed(run, machine, kernel, cpu, before) {
+    if first_timer_changed(run, machine, kernel, cpu, before) {
         machine.exit_to_program_before_idle(cpu);
     }
 }

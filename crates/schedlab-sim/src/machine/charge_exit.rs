@@ -40,7 +40,7 @@ impl Machine {
         }
     }
 
-    /// The same by the CPU itself, which is on the way into an idle state.
+    /// The clock event device is programmed by a CPU on the way into an idle state.
     #[inline(always)]
     pub fn exit_to_program_before_idle(&mut self, cpu: CpuId) {
         if self.exits.is_some() {
@@ -56,7 +56,7 @@ impl Machine {
         }
     }
 
-    /// Counts an exit, in ns; `None`: the platform does without.
+    /// Counts an exit and draws its cost, in ns; `None`: the platform needs no exit for this.
     #[cold]
     #[inline(never)]
     fn exit_cost(&mut self, cpu: CpuId, exit: Exit, exits: fn(&PlatformCosts) -> bool) -> Option<Nanos> {

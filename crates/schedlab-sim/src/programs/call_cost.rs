@@ -43,7 +43,7 @@ impl<'a> Transfer<'a> {
         (syscall, call.draw(dice) + copy)
     }
 
-    /// It begins and takes so long: whether that is any time, and its longest part in which no request is honoured (see
+    /// Begins the transfer. Returns whether it takes any time, and its longest part in which no request is honoured (see
     /// [`Points::longest_closed`]).
     #[inline(always)]
     pub fn begin(

@@ -1,4 +1,4 @@
-//! The segments of the running task: how far one is, and the next ones for as long as they are what happens next.
+//! The segments of the running task, executed one after the other as long as nothing else happens in between.
 
 use schedlab_model::{rarely, CpuId, TaskId};
 use schedlab_trace::Sink;
@@ -11,8 +11,8 @@ use crate::kernel::{self, Kernel, PlainEnd};
 use crate::machine::{Machine, Mode};
 use crate::run::{Run, Source};
 
-/// The running task's segment has ended, or its overhead before a preemption. What follows is handled here for as
-/// long as it is what happens next anyway.
+/// A segment of the running task has ended, or its overhead before a preemption. The segments that follow are executed
+/// here, as long as the end of each is the next event of the run.
 #[inline(always)]
 pub fn on_segment<S: Sink>(
     run: &mut Run<S>,
@@ -34,13 +34,13 @@ pub fn on_segment<S: Sink>(
         if progress == Progress::Over {
             advance(&mut Running { run, machine, kernel, programs, cpu, task });
         }
-        progress = go_on(run, machine, kernel, programs, cpu, task);
+        progress = execute_next(run, machine, kernel, programs, cpu, task);
     }
 }
 
-/// The task executes its segment up to the end if that comes next; if not, its end waits in the queue.
+/// Executes the next segment up to its end if that is the next event of the run; else the end is put into the queue.
 #[inline(always)]
-fn go_on<S: Sink>(
+fn execute_next<S: Sink>(
     run: &mut Run<S>,
     machine: &mut Machine,
     kernel: &mut Kernel,
@@ -54,7 +54,7 @@ fn go_on<S: Sink>(
         if k.marked {
             return Progress::Left;
         }
-        return go_on_in_general(run, machine, kernel, programs, cpu, task);
+        return execute_next_in_general(run, machine, kernel, programs, cpu, task);
     };
     if !run.is_next(at) {
         run.set_event(kernel.id, Source::Segment, cpu, at);
@@ -72,7 +72,7 @@ fn go_on<S: Sink>(
 
 /// The same for any segment.
 #[inline(never)]
-fn go_on_in_general<S: Sink>(
+fn execute_next_in_general<S: Sink>(
     run: &mut Run<S>,
     machine: &mut Machine,
     kernel: &mut Kernel,
@@ -98,7 +98,7 @@ enum Progress {
     Over,
     /// It has work left.
     Within,
-    /// The CPU gets into `__schedule`, or newidle balancing goes on.
+    /// The CPU enters `__schedule`, or newidle balancing continues.
     Left,
 }
 

@@ -9,9 +9,35 @@ use std::sync::Arc;
 use schedlab_model::{CpuId, CpuMask, KernelId, Nanos, Topology, SEC};
 use schedlab_policy::{KernelConfig, Version};
 use schedlab_sim::{Outcome, SimError};
-use schedlab_spec::{Costs, IdleState, Machine, Memory, Physics, RunSpec};
+use schedlab_spec::{Costs, Guest, IdleHint, IdleState, Machine, Memory, Physics, Platform, RunSpec};
 use schedlab_trace::{Event, Kind, Sink};
 use schedlab_workload::{Better, Dist, MetricDecl, MetricKind, Op, Program, TaskSpec, Unit, Workload};
+
+/// A guest of this specification, on a machine of the host's kind, with a pinned vCPU per CPU.
+pub fn guest(name: &str, platform: Platform, run: &RunSpec) -> Guest {
+    let machine = run.machine.guest(Arc::clone(&run.machine.topology));
+    let nr_cpus = machine.topology.nr_cpus() as u32;
+    Guest {
+        name: name.into(),
+        host: KernelId::FIRST,
+        run: RunSpec { machine: Arc::new(machine), ..run.clone() },
+        platform,
+        affinity: (0..nr_cpus).map(|cpu| Some(CpuMask::from_iter([CpuId(cpu)]))).collect(),
+        cgroup: None,
+        nice: 0,
+        vcpu_is_preempted: true,
+        idle_hint: IdleHint::Off,
+        paravirt_time_accounting: false,
+        halt_poll_max: 0,
+        haltpoll: false,
+        pv_spinlocks: true,
+        pv_tlb_flush: platform == Platform::X86Kvm,
+        pv_sched_yield: platform == Platform::X86Kvm,
+        enable_apicv: false,
+        enable_ipiv: false,
+        events: Vec::new(),
+    }
+}
 
 /// A machine on which everything costs `cost` ns.
 pub fn machine(topology: Topology, cost: Nanos) -> Machine {
