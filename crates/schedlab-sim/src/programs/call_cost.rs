@@ -43,8 +43,8 @@ impl<'a> Transfer<'a> {
         (syscall, call.draw(dice) + copy)
     }
 
-    /// Begins the transfer. Returns whether it takes any time, and its longest part in which no request is honoured (see
-    /// [`Points::longest_closed`]).
+    /// Begins the transfer. Returns whether it takes any time, and its longest part in which no request is honoured
+    /// (see [`Points::longest_closed`]).
     #[inline(always)]
     pub fn begin(
         &self,
