@@ -85,8 +85,9 @@ class Store:
         self.path = path
         self.finished: list[Run] = []
         """With `resume`, the runs that an earlier process finished."""
-        self.kept = 0
-        """How many runs are stored."""
+        self._stored: set[tuple[str, int]] = set()
+        self._adding: tuple[Outcome | None, int] = (None, 0)
+        """What is being added, and the size of the file before it."""
         try:
             path.mkdir(parents=True, exist_ok=True)
             self._lines = Lines(path / "results.jsonl")
@@ -95,7 +96,7 @@ class Store:
                     raise InputError(f"{path} already holds a result", hint=f"{ELSEWHERE}, or resume it with --resume")
                 if resume and (path / "manifest.json").exists():
                     self.finished, manifest = _finished(path, manifest)
-                    self.kept = len(self.finished)
+                    self._stored = {(run.variant, run.seed) for run in self.finished}
                     self._lines.cut()
                 text = json.dumps({"schema": SCHEMA, **manifest}, indent=1) + "\n"
                 files.replace(path / "manifest.json", text, sync=True)
@@ -107,14 +108,26 @@ class Store:
         except OSError as e:
             raise not_written(f"cannot keep results in {path}", e, then=ELSEWHERE) from None
 
+    @property
+    def kept(self) -> int:
+        """How many runs are stored."""
+        return len(self._stored)
+
     def append(self, outcome: Outcome) -> None:
-        """Add one run; it is on the disk when this returns."""
+        """Add one run; it is on the disk when this returns.
+
+        If Ctrl-C interrupts it, repeat it with the same object: a line that was written already is not written again.
+        """
         try:
-            self._lines.add(json.dumps(to_record(outcome), separators=(",", ":")).encode() + b"\n")
+            if self._adding[0] is not outcome:
+                self._adding = (outcome, self._lines.size)
+            if self._lines.size == self._adding[1]:
+                self._lines.add(json.dumps(to_record(outcome), separators=(",", ":")).encode() + b"\n")
             self._lines.sync()
         except OSError as e:
             raise not_written(f"cannot add to {self.path / 'results.jsonl'}", e) from None
-        self.kept += isinstance(outcome, Run)
+        if isinstance(outcome, Run):
+            self._stored.add((outcome.variant, outcome.seed))
 
     def close(self) -> None:
         self._lines.close()

@@ -13,17 +13,21 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 
 import pytest
 
 import fake_engine
+from schedlab import api, lines, store
 from schedlab.engine import Engine
 from schedlab.lines import Lines
-from schedlab.outcome import checked_record
+from schedlab.outcome import Run, checked_record
+from schedlab.scenario import Scenario
 
 Call = Callable[..., tuple[int, str, str]]
 Write = Callable[..., str]
 HERE = Path(__file__).parent
+TraceFunction = Callable[[FrameType, str, object], object]
 
 
 def start_and_wait_for(lines: int, *arguments: str) -> subprocess.Popen[str]:
@@ -110,6 +114,49 @@ def test_ctrl_c_while_a_run_is_being_stored(
     kept = sum(x is not None for name in ("cfs", "eevdf") for x in samples[name])
     assert kept >= 5
     assert f"interrupted: {kept} of 12 runs finished and are stored; `schedlab report r` shows them" in err
+
+
+def test_a_run_is_stored_once_wherever_ctrl_c_interrupts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between every two instructions of the code that stores it."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    scenario = fake_engine.loads("{}")
+    manifest = api.manifest(Scenario.from_description(scenario.description))
+    runs = [Run.from_record(json.loads(fake_engine.run(scenario, "cfs", seed))) for seed in (1, 2)]
+    files = {module.__file__ for module in (api, lines, store)}
+    instructions = 0
+
+    def count(frame: FrameType, event: str, _: object) -> TraceFunction | None:
+        nonlocal instructions
+        if frame.f_code.co_filename not in files:
+            return None
+        frame.f_trace_opcodes = True
+        instructions += event == "opcode"
+        if instructions == limit:
+            instructions += 1
+            raise KeyboardInterrupt
+        return count
+
+    for limit in range(1, 10_000):
+        kept = api._Kept(store.Store(tmp_path / str(limit), manifest), None, None)
+        instructions, interrupted = 0, False
+        before = sys.gettrace()
+        try:
+            sys.settrace(count)
+            for run in runs:
+                kept.add(run)
+        except KeyboardInterrupt:
+            interrupted = True
+        finally:
+            sys.settrace(before)
+        kept.store()
+        kept_store = kept._store
+        assert kept_store is not None
+        kept_store.close()
+        stored = (tmp_path / str(limit) / "results.jsonl").read_text().splitlines()
+        assert len(stored) == len(kept.outcomes) == kept_store.kept, f"interrupted at instruction {limit}"
+        if not interrupted:
+            break
+    assert limit > 200
 
 
 def test_kill_keeps_the_finished_seeds(scenario: Write, schedlab: Call) -> None:
