@@ -28,6 +28,8 @@ pub struct KernelConfig {
     pub preempt: PreemptModel,
     /// Online CPUs.
     pub nr_cpus: usize,
+    /// How many of them are online (`num_online_cpus`), which the slices are scaled by.
+    online_cpus: usize,
     /// The rules it follows: the version's, unless an ablation mixes two.
     pub rules: Rules,
     /// Those of placement and balancing, likewise.
@@ -48,6 +50,7 @@ impl KernelConfig {
             tick_nsec: 0,
             preempt: version.preempt_default,
             nr_cpus: nr_cpus.max(1),
+            online_cpus: nr_cpus.max(1),
             rules: version.rules,
             placement: version.placement,
             normalized,
@@ -199,15 +202,22 @@ impl KernelConfig {
         Ok(())
     }
 
-    /// Derives the effective values from the normalized ones, as a CPU going on- or offline does (`update_sysctl`).
-    pub fn update_sysctl(&mut self) {
+    /// `rq_attach_root` of all CPUs when `cpu_active_mask` has changed to `active` CPUs; `leaves`: a CPU has left it,
+    /// which from 6.10 on is still online then.
+    pub(crate) fn domains_rebuilt(&mut self, active: usize, leaves: bool) {
+        self.online_cpus = active + usize::from(leaves && self.placement.hotplug_is_synchronous);
+        self.update_sysctl();
+    }
+
+    /// Derives the effective values from the normalized ones (`update_sysctl`, which `rq_online_fair` calls).
+    fn update_sysctl(&mut self) {
         let factor = self.get_update_sysctl_factor();
         self.knobs.scale_from(&self.normalized, factor);
     }
 
     /// `get_update_sysctl_factor`.
     fn get_update_sysctl_factor(&self) -> u64 {
-        let cpus = self.nr_cpus.min(8) as u64;
+        let cpus = self.online_cpus.min(8) as u64;
         match self.knobs.tunable_scaling {
             0 => 1,
             2 => cpus,
@@ -245,14 +255,16 @@ mod tests {
         c.set_knob("min_granularity_ns", 4_000_000).unwrap();
         assert_eq!(c.knobs.nr_latency, 8, "a debugfs write alone leaves it");
         let refused = c.set_knob("tunable_scaling", 0).unwrap_err().to_string();
-        assert!(refused.contains("which does not change slices here") && refused.ends_with("it stays 1"), "{refused}");
+        assert!(
+            refused.contains("only when a CPU goes online or offline") && refused.ends_with("it stays 1"),
+            "{refused}"
+        );
         c.restore_knob("tunable_scaling", 0).unwrap();
         assert_eq!((c.knobs.latency, c.knobs.nr_latency), (24 * MSEC, 6));
         c.restore_knob("tunable_scaling", 2).unwrap();
         c.update_sysctl();
         assert_eq!((c.knobs.latency, c.knobs.min_granularity), (24 * MSEC, 4 * MSEC));
-        c.nr_cpus = 2;
-        c.update_sysctl();
+        c.domains_rebuilt(2, true);
         assert_eq!(c.knobs.latency, 6 * MSEC);
     }
 

@@ -111,10 +111,9 @@ impl Follow<'_> {
 
 /// Loads and caches.
 impl Follow<'_> {
-    /// `sync_entity_load_avg` of the running task, with which `sched_balance_find_dst_cpu` begins at an exec. The
-    /// simulator leaves it out.
-    pub fn sync_entity_load_avg(&mut self, task: TaskId) {
-        self.fair.sync_entity_load_avg(task);
+    /// `rq_online_fair` of all CPUs, `active` of which are active now; `leaves`: one of them became inactive.
+    pub fn rq_online(&mut self, active: usize, leaves: bool) {
+        self.fair.rq_online(active, leaves);
     }
 
     /// `update_blocked_averages`, where a trace shows it.

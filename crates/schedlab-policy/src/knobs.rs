@@ -140,7 +140,7 @@ knobs! {
     TunableScaling tunable_scaling "tunable_scaling" at "sched/tunable_scaling" counts Number scaled false
     takes (0, 2), before 5.13 (0, 2),
     default Some(1);
-    left_out(because "it takes effect when a CPU goes online or offline, which does not change slices here; set the slices instead");
+    left_out(because "it takes effect only when a CPU goes online or offline; set the slices instead");
 
     /// a task that ran this recently is cache hot; up to 5.15 also the least average idle time for newidle balancing, later a floor of its limit
     MigrationCost migration_cost "migration_cost_ns" at "sched/migration_cost_ns" counts Nanos scaled false

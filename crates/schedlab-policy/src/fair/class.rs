@@ -351,7 +351,8 @@ impl SchedClass for Fair {
         self.with(core).numa_access(cpu, task, user, may_move, now)
     }
 
-    fn domains_rebuilt(&mut self, core: &mut Core) {
+    fn domains_rebuilt(&mut self, core: &mut Core, leaves: bool) {
+        self.rq_online(core.topology.all().count(), leaves);
         if let Some(cache) = self.sched_cache_mut() {
             cache.rebuild(&core.topology);
         }

@@ -264,11 +264,11 @@ impl Arena {
         self.entities[id].avg.last_update_time = 0;
     }
 
-    /// `sync_entity_load_avg`: a sleeper's averages decay up to the last update of its queue. So do those of a running
-    /// task at an exec, as if it slept.
+    /// `sync_entity_load_avg`: the averages decay up to the last update of the queue as those of a sleeper, even if the
+    /// task runs.
     pub fn sync_entity_load_avg(&mut self, signals: &Signals, id: EntityId) {
         let se = &mut self.entities[id];
-        if (se.asleep || se.on_rq) && se.avg.last_update_time != 0 {
+        if se.avg.last_update_time != 0 {
             let until = self.rqs[se.rq()].pelt.avg.last_update_time;
             se.avg.__update_load_avg_blocked_se(until, se.load.scaled(), signals);
         }

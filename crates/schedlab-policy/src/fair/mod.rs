@@ -55,6 +55,7 @@ mod queues;
 mod recorded;
 mod restore;
 mod reweight_entity;
+mod rq_online_fair;
 mod sched_cache;
 mod sched_create_group;
 mod sched_fork;

@@ -24,7 +24,8 @@ impl<L: ClassList> Sched<L> {
         (tested.here, tested.in_task) = (here, in_task);
         let exiting = self.curr(waker_cpu).is_some_and(|waker| self.core.tasks[waker.index()].exiting);
         let kind = if exiting { kind.without_sync() } else { kind };
-        let allowed = self.core.tasks[task.index()].affinity.as_ref();
+        // `sched_exec` calls the class directly.
+        let allowed = self.core.tasks[task.index()].affinity.as_ref().filter(|_| kind != WakeKind::Exec);
         let (mut cpu, mut rule) = match allowed.filter(|mask| mask.count() == 1).and_then(|mask| mask.lowest()) {
             Some(only) => {
                 tested.function = Function::SelectTaskRq;

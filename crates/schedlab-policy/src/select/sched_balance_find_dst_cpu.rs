@@ -36,6 +36,9 @@ impl FairClass<'_> {
         if below == 0 || allowed.is_some_and(|mask| !mask.intersects(&self.core.domains.at(cpu, below - 1).span)) {
             return prev;
         }
+        if kind == WakeKind::Exec {
+            self.fair.sync_entity_load_avg(task);
+        }
         while below > 0 {
             let level = below - 1;
             let found = match self.core.rules.groups_by {

@@ -155,6 +155,12 @@ rules! {
     wakes_here: bool = false,
         from "6.6" unverified "read in 6.12.117, absent in 6.1.192; perf has the mode since 6.6" => true;
 
+    /// The scheduling domains are built anew while the CPU that goes offline is still online, not after it
+    /// (`cpuset_handle_hotplug`).
+    BOTH "hotplug: domains without a work item" in "cpuset_update_active_cpus"
+    hotplug_is_synchronous: bool = false,
+        from "6.10" by "2125c0034c5d" => true;
+
     /// A change of a cpuset keeps the affinity that its tasks asked for.
     BOTH "cpuset: keeps affinities" in "__set_cpus_allowed_ptr"
     cpuset_keeps_affinity: bool = false,

@@ -262,6 +262,26 @@ fn exec_does_not_count_the_task_itself() {
 }
 
 #[test]
+fn exec_ages_the_task_up_to_the_last_update_of_its_queue() {
+    for mask in ["0-3", "2"] {
+        let mut lab = Lab::new("6.12.107", (1, 1, 4, 1));
+        let task = lab.pinned(2, mask);
+        lab.enqueue(task);
+        lab.schedule(CpuId(2));
+        lab.now += 5 * MSEC;
+        let other = lab.task_on(2);
+        lab.enqueue(other);
+        let averages = |lab: &Lab| lab.sched.fair.entity(task).avg;
+        let before = averages(&lab);
+        lab.select(task, 2, WakeKind::Fork);
+        assert_eq!(averages(&lab).last_update_time, before.last_update_time, "only a new image");
+        lab.select(task, 2, WakeKind::Exec);
+        let after = averages(&lab);
+        assert!(after.last_update_time > before.last_update_time + 4 * MSEC && after.load_avg < before.load_avg);
+    }
+}
+
+#[test]
 fn a_waker_of_many_does_not_pull_another() {
     // Caches 0-1 and 2-3. The wakee itself wakes two others in turn; both sides flip more than a cache has CPUs.
     let mut lab = Lab::new("6.1", (1, 2, 2, 1));

@@ -26,7 +26,7 @@ mod wakeup;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use schedlab_model::{CpuId, Nanos, Pid, TaskId, Topology};
+use schedlab_model::{CpuId, CpuMask, Nanos, Pid, TaskId, Topology};
 use schedlab_policy::fair::{CpuAverages, Fair, GroupId, SchedParams};
 use schedlab_policy::{Algorithm, KernelConfig, Resched, Sched};
 
@@ -61,6 +61,8 @@ pub struct Model {
     booted: Option<Pid>,
     pub pids: Vec<Pid>,
     cpus: Vec<Cpu>,
+    /// The CPUs that are in no scheduling domain.
+    inactive: CpuMask,
     now: Nanos,
     /// The CPU of the record.
     at: CpuId,
@@ -159,6 +161,7 @@ impl Model {
             booted: None,
             pids: Vec::new(),
             cpus,
+            inactive: CpuMask::default(),
             now: 0,
             at: CpuId(0),
             order: 0,
@@ -227,14 +230,24 @@ impl Model {
             Operation::CpuAverages { cpu, averages, until, followed, .. } => {
                 self.note_cpu_averages(cpu, (averages, until), followed);
             }
+            Operation::SetCpuActive { cpu, active } => self.set_cpu_active(cpu, active),
             Operation::SelectTaskRq(_)
-            | Operation::SetCpuActive { .. }
             | Operation::SchedBalanceRq(_)
             | Operation::CpusAllowed { .. }
             | Operation::GroupMarks { .. }
             | Operation::TaskAverages { .. } => {}
             Operation::Lost => self.lose(),
         }
+    }
+
+    /// The slices follow the number of CPUs.
+    fn set_cpu_active(&mut self, cpu: CpuId, active: bool) {
+        if active {
+            self.inactive.clear(cpu);
+        } else {
+            self.inactive.set(cpu);
+        }
+        self.sched.follow().rq_online(self.cpus.len() - self.inactive.count(), !active);
     }
 
     fn can_migrate_task(&mut self, pid: Pid) {

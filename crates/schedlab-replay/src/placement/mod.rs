@@ -152,9 +152,6 @@ impl Placements {
         };
         self.take_state(select, task, model);
         model.take_cpu_averages();
-        if select.kind == WakeKind::Exec && all.count() > 1 {
-            model.sched.follow().sync_entity_load_avg(task);
-        }
         let base = self.base(select, allowed, task, model);
         let answers = self.answers(select, &base, model);
         let placed = self.kernel.select_task_rq_fair(&mut model.sched, &base, &model.pids);
