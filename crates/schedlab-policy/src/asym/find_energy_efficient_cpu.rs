@@ -16,9 +16,9 @@ use crate::pelt::series::CAPACITY_SCALE;
 use crate::sched::types::Tested;
 use crate::select::select_rule::{SelectRule, Selected};
 
-/// The candidates of a performance domain, with their spare capacity.
+/// What the candidates of a performance domain have to spare.
 #[derive(Clone, Copy, Default)]
-struct Candidates {
+struct SpareCapacities {
     prev_spare: Option<u64>,
     most_spare: Option<(u64, CpuId)>,
 }
@@ -83,9 +83,9 @@ impl FairClass<'_> {
         level: usize,
         table: &PerfTable,
         tested: &mut Tested,
-    ) -> Candidates {
+    ) -> SpareCapacities {
         let span = &self.core.domains.at(this, level).span;
-        let mut found = Candidates::default();
+        let mut found = SpareCapacities::default();
         for &cpu in table.cpus.iter().filter(|cpu| span.has(**cpu) && self.core.allows(task, **cpu)) {
             tested.add_load(&self.core.topology, cpu);
             let (util, capacity) = (self.cpu_util(cpu, task, Some(cpu), false), self.capacity_of(cpu));

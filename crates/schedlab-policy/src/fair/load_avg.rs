@@ -88,12 +88,13 @@ impl Arena {
     #[inline(never)]
     fn update_group_load_avg(&mut self, signals: &Signals, rq: usize, id: EntityId, tg: bool, at: Nanos, now: Nanos) {
         let changed = self.rqs[rq].update_load_avg(&mut self.entities[id], id, at, signals);
-        self.follow_below(signals, rq, id, tg, changed, now);
+        self.update_load_avg_of_groups(signals, rq, id, tg, changed, now);
     }
 
-    /// The part of `update_load_avg` that concerns groups. `changed`: whether the averages of the entity's queue have
-    /// changed.
-    pub fn follow_below(
+    /// The part of `update_load_avg` that concerns groups, after the averages of the entity and of its queue: a group's
+    /// entity follows the queue below, and with `tg` the group's sum the queue. `changed`: whether the averages of the
+    /// entity's queue have changed.
+    pub fn update_load_avg_of_groups(
         &mut self,
         signals: &Signals,
         rq: usize,

@@ -198,7 +198,7 @@ impl Queues {
         let (q, entities) = (&mut self.arena.rqs[rq], &mut self.arena.entities);
         let changed = q.put_prev_entity(entities, &self.config, prev, competes, at);
         if queued {
-            self.arena.follow_below(&self.config.rules.pelt, rq, prev, false, changed, now);
+            self.arena.update_load_avg_of_groups(&self.config.rules.pelt, rq, prev, false, changed, now);
         }
     }
 
@@ -216,7 +216,7 @@ impl Queues {
             false => q.set_next_entity(entities, &self.config, id, at, now),
         };
         if queued {
-            self.arena.follow_below(&self.config.rules.pelt, rq, id, true, changed, now);
+            self.arena.update_load_avg_of_groups(&self.config.rules.pelt, rq, id, true, changed, now);
         }
     }
 }
