@@ -64,6 +64,9 @@ impl Reader {
         };
         self.enqueue_moved(entry.cpu);
         self.push(Operation::UpdateCurr(Charge { cpu, pid, ran, printed, caller, waking_at }));
+        if let Caller::Other(flag) = &caller {
+            self.note_outcome(cpu, flag);
+        }
         if matches!(caller, Caller::Wakeup(_)) && cpu != entry.cpu {
             self.cpu(entry.cpu).checking = Some((cpu, self.flag_of(cpu)));
         }
@@ -71,6 +74,7 @@ impl Reader {
             // What the code that it interrupted has read is used up.
             self.cpu(entry.cpu).sums_read.clear();
             let flag = self.own_flag(cpu, entry).unwrap_or_else(|| self.flag_ahead(cpu, entry.cpu, ahead));
+            self.note_outcome(cpu, &flag);
             let timer = self.timer(cpu, entry, ahead);
             self.push(Operation::Tick { cpu, flag, timer });
         }

@@ -47,6 +47,9 @@ impl Reader {
             } else if matches!(entry.what, What::Checked) {
                 checked = checked.or(Some(entry).filter(|_| returned >= others));
                 returned += 1;
+            } else if entry.is_inside() && entry.has_flags() && entry.flag() && !flag.before && checked.is_none() {
+                // `schedule()` may clear it before the next record that is not inside of an operation.
+                return self.unless_replenished(cpu, Flag { after: Some(true), ..flag }, ahead);
             } else if !(entry.is_inside() || checking && clear_in_interrupt(entry)) {
                 // A `sched_wakeup` shows the flag after its own check, as the return from that check does.
                 let wakes = decides && matches!(entry.kind(), Some(Kind::Wakeup { .. }));
@@ -57,13 +60,18 @@ impl Reader {
                 if flag.after == Some(false) && std::ptr::eq(shows, entry) && self.was_set(cpu, entry, rest) {
                     (flag.after, flag.cause) = (Some(true), flag.cause.max(Cause::Later));
                 }
-                if flag.after == Some(true) && self.is_replenished(cpu, ahead) {
-                    flag.cause = Cause::Other;
-                }
-                return flag;
+                return self.unless_replenished(cpu, flag, ahead);
             }
         }
         flag.after = checked.and_then(|checked| self.flag_shown(cpu, checked));
+        flag
+    }
+
+    /// The flag, with the cause that a task of another class was replenished, if so.
+    fn unless_replenished(&self, cpu: CpuId, mut flag: Flag, ahead: &Window<'_>) -> Flag {
+        if flag.after == Some(true) && self.is_replenished(cpu, ahead) {
+            flag.cause = Cause::Other;
+        }
         flag
     }
 

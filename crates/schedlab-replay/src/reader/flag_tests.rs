@@ -158,6 +158,28 @@ fn a_flag_says_what_may_have_set_it() {
     }
 }
 
+/// A probe within the tick shows need-resched; `schedule()`, whose clock a wakeup from afar lets stand, clears it without
+/// a record.
+#[test]
+fn a_probe_within_the_tick_shows_its_outcome() {
+    let averages = |shown: char| {
+        format!(
+            "a-1 [000] d{shown}h2. 0.004003: ql: (__probestub_pelt_cfs_tp+0x4/0x10) cpu=0 la=1617 ra=2255 ua=1062 ue=0 \
+             pe=927 cc=1024 up=0x0\n"
+        )
+    };
+    for (shown, after) in [('N', true), ('.', false)] {
+        let read = read("6.12.107", &[TICK, &averages(shown), REMOTE_WAKEUP, "a-1 [000] ..... 0.006: sys_getppid()\n"]);
+        let ticks = read.iter().filter_map(|operation| match operation {
+            Operation::Tick { flag, .. } => Some((flag.before, flag.after, flag.cause)),
+            _ => None,
+        });
+        let cause = if after { Cause::Own } else { Cause::Later };
+        assert_eq!(ticks.last(), Some((false, Some(after), cause)), "{shown}");
+        assert_eq!(wakeup_of(&read, 3).before, after, "{shown}");
+    }
+}
+
 const CHECKED_WAKEUP: &str = "
     a-1 [000] d.h3. 0.005500: sched_waking: comm=e pid=6 prio=120 target_cpu=000
     a-1 [000] dNh3. 0.005501: cpr: (wakeup_preempt+0x61/0x70 <- check_preempt_wakeup_fair)
