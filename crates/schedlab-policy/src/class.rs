@@ -261,7 +261,7 @@ pub trait SchedClass {
 
     /// The scheduling domains were built anew for the CPUs that are active now (`rq_online` of each of them); `leaves`:
     /// a CPU became inactive.
-    fn domains_rebuilt(&mut self, core: &mut Core, leaves: bool) {}
+    fn domains_rebuilt(&mut self, core: &mut Core, leaves: bool, now: Nanos) {}
 
     /// `active_load_balance_cpu_stop`: the stopper of `cpu` pushes a task to `dest`.
     fn active_load_balance_cpu_stop(&mut self, core: &mut Core, cpu: CpuId, dest: CpuId, now: Nanos) -> Moves {

@@ -26,7 +26,7 @@ pub struct KernelConfig {
     tick_nsec: Nanos,
     /// Preemption model.
     pub preempt: PreemptModel,
-    /// Online CPUs.
+    /// The CPUs of the machine (`nr_cpu_ids`).
     pub nr_cpus: usize,
     /// How many of them are online (`num_online_cpus`), which the slices are scaled by.
     online_cpus: usize,

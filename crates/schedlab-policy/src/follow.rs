@@ -3,7 +3,7 @@
 //!
 //! What the kernel does by itself the replay calls as the simulator does, as functions of [`Sched`].
 
-use schedlab_model::{CpuId, Nanos, TaskId};
+use schedlab_model::{CpuId, CpuMask, Nanos, TaskId};
 
 use crate::class::SchedClass;
 use crate::fair::{Fair, GroupId, ProcessShown, Restore, SchedParams};
@@ -111,9 +111,9 @@ impl Follow<'_> {
 
 /// Loads and caches.
 impl Follow<'_> {
-    /// `rq_online_fair` of all CPUs, `active` of which are active now; `leaves`: one of them became inactive.
-    pub fn rq_online(&mut self, active: usize, leaves: bool) {
-        self.fair.rq_online(active, leaves);
+    /// `rq_online_fair` of all CPUs, of which these are active now; `leaves`: one of them became inactive.
+    pub fn rq_online(&mut self, active: &CpuMask, leaves: bool, now: Nanos) {
+        self.fair.rq_online(active, leaves, now);
     }
 
     /// `update_blocked_averages`, where a trace shows it.

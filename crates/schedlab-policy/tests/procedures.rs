@@ -68,7 +68,7 @@ impl Lab {
         self.wake_new(task, cpu);
         self.schedule(cpu);
         assert_eq!(self.sched.curr(CpuId(cpu)), Some(task));
-        self.sched.set_affinity(task, None, self.now);
+        self.sched.set_affinity(task, None, CpuId(0), self.now);
         task
     }
 
@@ -181,8 +181,8 @@ fn a_wakeup_on_the_wakers_cache_is_enqueued_by_the_waker() {
 fn a_wakelist_takes_one_interrupt_for_many_tasks() {
     let mut lab = Lab::new("6.12.0", 2, 1);
     let (a, b) = (lab.sleeping(1), lab.sleeping(1));
-    lab.sched.set_affinity(a, CpuMask::from_list("1"), lab.now);
-    lab.sched.set_affinity(b, CpuMask::from_list("1"), lab.now);
+    lab.sched.set_affinity(a, CpuMask::from_list("1"), CpuId(0), lab.now);
+    lab.sched.set_affinity(b, CpuMask::from_list("1"), CpuId(0), lab.now);
     assert_eq!(lab.wake(a, 0), ["waking 0 on 1", "select 1", "wakelist 1 IPI"]);
     assert_eq!(lab.wake(b, 0), ["waking 1 on 1", "select 1", "wakelist 1"]);
     let pending = lab.pending(1);
@@ -280,7 +280,7 @@ fn a_cpu_that_runs_dry_pulls() {
     let (running, leaving) = (lab.running(0), lab.running(1));
     let waiting = lab.pinned(0);
     lab.wake_new(waiting, 0);
-    lab.sched.set_affinity(waiting, None, lab.now);
+    lab.sched.set_affinity(waiting, None, CpuId(0), lab.now);
     lab.now += MSEC;
     let effects = lab.leave(1, Leaving::Sleeps);
     assert_eq!(effects, ["balance moves 1", "switch 1->2"]);
@@ -291,7 +291,7 @@ fn a_cpu_that_runs_dry_pulls() {
 fn the_stopper_migrates_before_the_pick() {
     let mut lab = Lab::new("6.12.0", 1, 2);
     let task = lab.running(0);
-    let dest = lab.sched.set_affinity(task, CpuMask::from_list("1"), lab.now).unwrap();
+    let dest = lab.sched.set_affinity(task, CpuMask::from_list("1"), CpuId(0), lab.now).unwrap();
     let found = Schedule { migrate: Some((task, dest)), ..Schedule::default() };
     let effects = lab.effects(|driver| __schedule(driver, CpuId(0), found));
     let expected = ["migrate 0 0->1", "resched 1 Full", "balance moves 0", "balance moves 0", "switch 0->idle"];
@@ -308,9 +308,9 @@ fn real_time_pushes_after_a_wakeup_and_after_the_switch() {
     assert_eq!(lab.schedule(0), ["balance moves 0", "switch idle->0", "balance moves 0", "timer"]);
     // A second one would wait there: it is pushed at once.
     let low = lab.task(fifo(1));
-    lab.sched.set_affinity(low, CpuMask::from_list("0"), lab.now);
+    lab.sched.set_affinity(low, CpuMask::from_list("0"), CpuId(0), lab.now);
     let second = lab.effects(|driver| {
-        driver.at_preempt = Some(Box::new(move |lab| _ = lab.sched.set_affinity(low, None, lab.now)));
+        driver.at_preempt = Some(Box::new(move |lab| _ = lab.sched.set_affinity(low, None, CpuId(0), lab.now)));
         wake_up_new_task(driver, low, CpuId(0));
     });
     assert_eq!(second[second.len() - 2..], ["balance moves 1", "timer"]);

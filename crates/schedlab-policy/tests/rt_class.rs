@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use schedlab_model::{CpuId, Nanos, TaskId, Topology, MSEC};
+use schedlab_model::{CpuId, CpuMask, Nanos, TaskId, Topology, MSEC};
 use schedlab_policy::class::SchedClass;
 use schedlab_policy::fair::GroupId;
 use schedlab_policy::rt::RtPolicy;
@@ -340,6 +340,36 @@ proptest! {
         for task in tasks {
             prop_assert!(!(lab.sched.fair.entity(task).on_rq && lab.sched.rt.on_rq(task)));
         }
+    }
+}
+
+/// `pull_rt_task` takes the task that has waited longest among equals: one that was preempted waits from then on,
+/// though it is the first to run on its CPU.
+#[test]
+fn a_cpu_pulls_the_task_that_has_waited_longest() {
+    for version in VERSIONS {
+        let mut lab = Lab::new(version, 2);
+        let attr = |priority, cpus: &str| TaskAttr {
+            rt: Some(fifo(priority)),
+            affinity: CpuMask::from_list(cpus),
+            ..TaskAttr::default()
+        };
+        let [first, second, best] =
+            [attr(50, "0-1"), attr(50, "0-1"), attr(80, "0")].map(|attr| lab.sched.add_task(&attr));
+        let other = lab.sched.add_task(&TaskAttr { cpu: CpuId(1), ..attr(60, "1") });
+        let cpus = [CpuId(0), CpuId(1)];
+        lab.sched.activate(other, cpus[1], WakeKind::Fork, lab.now);
+        lab.sched.pick_next_task(cpus[1], lab.now);
+        for task in [first, second] {
+            lab.sched.activate(task, cpus[0], WakeKind::Fork, lab.now);
+        }
+        assert_eq!(lab.sched.pick_next_task(cpus[0], lab.now), Some(first), "{version}");
+        lab.sched.activate(best, cpus[0], WakeKind::Fork, lab.now);
+        assert_eq!(lab.sched.pick_next_task(cpus[0], lab.now), Some(best), "{version}");
+        lab.sched.block(other, false, lab.now);
+        let moves = lab.sched.balance(cpus[1], lab.now);
+        assert_eq!(moves.moved, [(second, cpus[0])], "{version}");
+        assert_eq!(lab.sched.rt.queued(cpus[0]).collect::<Vec<_>>(), [best, first], "{version}");
     }
 }
 

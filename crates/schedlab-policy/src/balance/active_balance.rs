@@ -55,7 +55,8 @@ impl FairClass<'_> {
         if !self.need_active_balance(env, src) {
             return Push::NotNeeded;
         }
-        if self.fair.curr(src).is_some_and(|curr| !self.core.tasks[curr.index()].allows(env.this)) {
+        let curr = self.core.curr(src).or(self.fair.curr(src));
+        if curr.is_some_and(|curr| !self.core.tasks[curr.index()].allows(env.this)) {
             return Push::Forbidden;
         }
         let rq = &mut self.core.rqs[src.index()];
@@ -86,5 +87,44 @@ impl FairClass<'_> {
         counts && failed > domain.cache_nice_tries + 2
             || self.runs_pressed(env, src, domain.imbalance_pct)
             || matches!(env.migrate, Migrate::Misfit | Migrate::LlcTask)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use schedlab_model::{CpuMask, Topology, MSEC};
+
+    use super::*;
+    use crate::rt::RtPolicy;
+    use crate::{KernelConfig, Sched, TaskAttr, Version, WakeKind};
+
+    /// `busiest->curr` may be a task of any class.
+    #[test]
+    fn a_pinned_task_of_any_class_forbids_a_push() {
+        for (rt, cpus, expected) in [
+            (true, "0", Push::Forbidden),
+            (true, "0-1", Push::Asked),
+            (false, "0", Push::Forbidden),
+            (false, "0-1", Push::Asked),
+        ] {
+            let config = KernelConfig::new(Version::find("7.2").unwrap(), 2, 250);
+            let mut sched = Sched::new(config, Arc::new(Topology::regular(1, 1, 2, 1, true).unwrap()));
+            let (src, dst) = (CpuId(0), CpuId(1));
+            let policy = rt.then_some(RtPolicy { priority: 10, round_robin: false });
+            for (rt, affinity) in [(policy, cpus), (None, "0-1")] {
+                let affinity = CpuMask::from_list(affinity);
+                let task = sched.add_task(&TaskAttr { cpu: src, rt, affinity, ..TaskAttr::default() });
+                sched.activate(task, src, WakeKind::Fork, MSEC);
+                if sched.curr(src).is_none() {
+                    sched.pick_next_task(src, MSEC);
+                }
+            }
+            let env = Env { migrate: Migrate::Misfit, ..Env::new(dst, 0, CpuIdle::Idle, 2 * MSEC) };
+            let (core, fair) = (&mut sched.core, &mut sched.classes.fair);
+            let push = fair.with(core).ask_for_active_balance(&env, src, &mut Moves::default());
+            assert_eq!(push, expected, "{rt} {cpus}");
+        }
     }
 }

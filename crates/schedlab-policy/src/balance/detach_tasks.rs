@@ -118,9 +118,7 @@ impl FairClass<'_> {
     /// `detach_task`.
     pub(super) fn detach_task(&mut self, env: &Env, src: CpuId, task: TaskId, moves: &mut Moves) {
         let clock_task = self.core.clock_task(src, env.now);
-        self.fair.dequeue_task(src, task, Dequeue { migrating: true, ..Dequeue::default() }, clock_task);
-        self.sync(src);
-        self.swqueue_remove_task(task);
+        self.dequeue_task(src, task, Dequeue { migrating: true, ..Dequeue::default() }, clock_task);
         self.set_task_cpu(task, env.dst, clock_task);
         self.fair.run_times().detached();
         moves.moved.push((task, src));

@@ -138,7 +138,7 @@ impl FairClass<'_> {
             // The kernel never computes avg_load of such groups, so they all tie.
             GroupType::FullyBusy => last_wins,
             GroupType::HasSpare if self.core.rules.smt_balance && groups[chosen].smt != groups[index].smt => {
-                !(groups[index].smt && group.nr_running <= 1)
+                !(groups[index].smt && group.h_nr_running <= 1)
             }
             GroupType::HasSpare => fewer_idle,
         }
@@ -292,7 +292,8 @@ impl FairClass<'_> {
         let llc = self.core.idle.llc_of(env.this);
         let width = self.core.idle.llc(llc).cpus.len();
         if self.core.domains.asym_level(env.this) == Some(env.level) {
-            let sum: u64 = domain.span.iter().map(|cpu| self.fair.cpu_util_cfs(cpu)).sum();
+            let cpus = domain.span.iter().filter(|cpu| env.considers(*cpu));
+            let sum: u64 = cpus.map(|cpu| self.fair.cpu_util_cfs(cpu)).sum();
             let allowed = nr_idle_scan(sum, u64::from(domain.weight), u64::from(domain.imbalance_pct));
             if let Some(asym) = &mut self.core.asym {
                 asym.nr_idle_scan = allowed;
@@ -302,7 +303,9 @@ impl FairClass<'_> {
         if domain.weight as usize != width {
             return;
         }
-        let sum: u64 = self.core.idle.llc(llc).cpus.iter().map(|cpu| self.fair.cpu_util_cfs(*cpu)).sum();
+        // `sum_util` of `update_sd_lb_stats`, without CPUs whose tasks were all found to be pinned.
+        let cpus = self.core.idle.llc(llc).cpus.iter().filter(|cpu| env.considers(**cpu));
+        let sum: u64 = cpus.map(|cpu| self.fair.cpu_util_cfs(*cpu)).sum();
         self.core.idle.llc_mut(llc).nr_idle_scan = nr_idle_scan(sum, width as u64, u64::from(domain.imbalance_pct));
     }
 

@@ -104,7 +104,7 @@ impl FairClass<'_> {
         } else if watched.pressed {
             stats.misfit_load = self.max_load_of_reduced_capacity(group, pct, considers);
         }
-        let smt_balance = watched.smt_balance && group.smt && stats.nr_running > 1;
+        let smt_balance = watched.smt_balance && group.smt && stats.h_nr_running > 1;
         stats.overutilized = self.core.asym.is_some() && group.cpus.iter().any(|cpu| self.cpu_overutilized(*cpu));
         let may_overload = !self.core.overload_needs_energy() || stats.overutilized;
         stats.group_classify(pct, group.imbalance, smt_balance, may_overload);
@@ -157,9 +157,11 @@ impl FairClass<'_> {
         task: TaskId,
         own: u64,
     ) -> GroupStats {
-        let mut stats = self.sum_group(group, |_| true);
+        let minds_affinity = self.core.rules.wakeup_stats_mind_affinity;
+        let considers = |cpu: CpuId| !minds_affinity || self.core.allows(task, cpu);
+        let mut stats = self.sum_group(group, considers);
         if asym {
-            let fits = |cpu: &CpuId| self.core.allows(task, *cpu) && self.task_fits_cpu(task, *cpu);
+            let fits = |cpu: &CpuId| considers(*cpu) && self.task_fits_cpu(task, *cpu);
             stats.misfit_load = u64::from(!group.cpus.iter().any(fits));
         }
         let (home, entity) = (self.core.tasks[task.index()].cpu, self.fair.entity(task));
@@ -205,7 +207,35 @@ impl GroupStats {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use schedlab_model::{Topology, MSEC};
+
     use super::*;
+    use crate::rt::RtPolicy;
+    use crate::{KernelConfig, Sched, TaskAttr, Version, WakeKind};
+
+    /// `smt_balance` counts tasks of the fair class.
+    #[test]
+    fn a_real_time_task_is_no_reason_to_relieve_a_core() {
+        for (rt, expected) in [(true, GroupType::HasSpare), (false, GroupType::SmtBalance)] {
+            let config = KernelConfig::new(Version::find("6.12.107").unwrap(), 4, 250);
+            let mut sched = Sched::new(config, Arc::new(Topology::regular(1, 1, 2, 2, true).unwrap()));
+            for cpu in [CpuId(0), CpuId(1)] {
+                let policy = (rt && cpu.0 == 0).then_some(RtPolicy { priority: 10, round_robin: false });
+                let task = sched.add_task(&TaskAttr { cpu, rt: policy, ..TaskAttr::default() });
+                sched.activate(task, cpu, WakeKind::Fork, MSEC);
+                sched.pick_next_task(cpu, MSEC);
+            }
+            let (core, fair) = (&mut sched.core, &mut sched.classes.fair);
+            let level = core.domains.depth(CpuId(2)) - 1;
+            let group = core.domains.at(CpuId(2), level).groups.iter().find(|group| group.mask.has(CpuId(0)));
+            let group = group.unwrap().clone();
+            let watched = Watched { smt_balance: true, ..Watched::default() };
+            let stats = fair.with(core).update_sg_lb_stats(&group, 117, watched, |_| true);
+            assert_eq!((stats.kind, stats.nr_running), (expected, 2), "{rt}");
+        }
+    }
 
     #[test]
     fn groups_are_classified_by_tasks_then_use() {

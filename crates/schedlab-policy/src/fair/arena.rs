@@ -13,7 +13,7 @@ use super::tree::Slices;
 use crate::group_id::GroupId;
 use crate::pelt::clock::PeltClock;
 use crate::{KernelConfig, TaskAttr};
-use schedlab_model::{rarely, CpuId, Table, TaskId};
+use schedlab_model::{rarely, CpuId, CpuMask, Table, TaskId};
 
 /// Every entity, queue and group of the class.
 #[derive(Clone, Debug)]
@@ -32,6 +32,8 @@ pub(super) struct Arena {
     /// Some CPU's clock of load tracking is not the task clock.
     pub scaled: bool,
     nr_cpus: usize,
+    /// The CPUs that are active (`cpu_active_mask`).
+    pub active: CpuMask,
 }
 
 /// What joins (or, negative, leaves) the task counters of every level above a task.
@@ -94,6 +96,7 @@ impl Arena {
             clocks: vec![PeltClock::default(); nr_cpus],
             scaled: false,
             nr_cpus,
+            active: CpuMask::first(nr_cpus),
         }
     }
 

@@ -80,12 +80,12 @@ impl FairClass<'_> {
 
     /// `dequeue_task_fair`.
     #[inline(always)]
-    fn dequeue_task(&mut self, cpu: CpuId, task: TaskId, flags: Dequeue, now: Nanos) -> bool {
+    pub(crate) fn dequeue_task(&mut self, cpu: CpuId, task: TaskId, flags: Dequeue, now: Nanos) -> bool {
         let before = self.core.rqs[cpu.index()].sched_idle_rq();
         let dequeued = self.fair.dequeue_task(cpu, task, flags, now);
         self.swqueue_remove_task(task);
         self.sync(cpu);
-        if flags.sleep && !before && self.core.rqs[cpu.index()].sched_idle_rq() && self.core.idle.is_usable(cpu) {
+        if !before && self.core.rqs[cpu.index()].sched_idle_rq() && self.core.idle.is_usable(cpu) {
             // Pull something better soon.
             self.core.rqs[cpu.index()].next_balance = self.core.jiffies(now);
         }
@@ -351,8 +351,8 @@ impl SchedClass for Fair {
         self.with(core).numa_access(cpu, task, user, may_move, now)
     }
 
-    fn domains_rebuilt(&mut self, core: &mut Core, leaves: bool) {
-        self.rq_online(core.topology.all().count(), leaves);
+    fn domains_rebuilt(&mut self, core: &mut Core, leaves: bool, now: Nanos) {
+        self.rq_online(core.topology.all(), leaves, now);
         if let Some(cache) = self.sched_cache_mut() {
             cache.rebuild(&core.topology);
         }
@@ -399,5 +399,36 @@ impl SchedClass for Fair {
 
     fn run_time_log(&mut self) -> Option<&mut RunTimes> {
         Some(self.run_times())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use schedlab_model::{Topology, MSEC};
+
+    use super::*;
+    use crate::{FairPolicy, KernelConfig, Sched, Version};
+
+    /// A CPU that is left with SCHED_IDLE tasks balances at its next tick, however the other task left.
+    #[test]
+    fn a_cpu_with_only_idle_tasks_left_balances_early() {
+        for flags in [
+            Dequeue { sleep: true, special: true, ..Dequeue::default() },
+            Dequeue { migrating: true, ..Dequeue::default() },
+        ] {
+            let config = KernelConfig::new(Version::find("7.2").unwrap(), 2, 250);
+            let mut sched = Sched::new(config, Arc::new(Topology::regular(1, 1, 2, 1, true).unwrap()));
+            let cpu = CpuId(0);
+            let [normal, _] = [FairPolicy::Normal, FairPolicy::Idle].map(|policy| {
+                let task = sched.add_task(&TaskAttr { cpu, policy, ..TaskAttr::default() });
+                sched.activate(task, cpu, WakeKind::Fork, MSEC);
+                task
+            });
+            sched.core.rqs[cpu.index()].next_balance = u64::MAX;
+            sched.dequeue_task(cpu, normal, flags, 9 * MSEC);
+            assert_eq!(sched.core.rqs[cpu.index()].next_balance, sched.core.jiffies(9 * MSEC), "{flags:?}");
+        }
     }
 }

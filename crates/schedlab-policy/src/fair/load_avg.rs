@@ -123,14 +123,25 @@ impl Arena {
         propagate_entity_load_avg(queue, &mut se.avg, entity, &mut group.pelt, weight, signals)
     }
 
-    /// `update_tg_load_avg`; the root group's sum is not used.
+    /// `update_tg_load_avg`; the root group's sum is not used. From 6.8 on a CPU that is not active contributes
+    /// nothing.
     #[inline]
     fn update_tg_load_avg(&mut self, signals: &Signals, rq: usize, now: Nanos) {
-        if !self.is_root(rq) {
+        let left = || signals.offline_leaves_groups && !self.active.has(self.rqs[rq].cpu);
+        if !self.is_root(rq) && !left() {
             let q = &mut self.rqs[rq];
             if self.groups[q.group.index()].load.update_tg_load_avg(&mut q.pelt, now, signals) {
                 self.group_loads.push(q.group, true);
             }
+        }
+    }
+
+    /// `clear_tg_offline_cfs_rqs` of every CPU: no queue contributes to the sum of its group until its next
+    /// `update_tg_load_avg`.
+    pub fn clear_tg_offline_cfs_rqs(&mut self, now: Nanos) {
+        for rq in self.nr_cpus()..self.rqs.len() {
+            let q = &mut self.rqs[rq];
+            self.groups[q.group.index()].load.clear_tg_load_avg(&mut q.pelt, now);
         }
     }
 
@@ -407,7 +418,8 @@ impl Arena {
     pub fn calc_group_shares(&self, signals: &Signals, rq: usize) -> u64 {
         let q = &self.rqs[rq];
         let group = &self.groups[q.group.index()];
-        let shares = group.load.shares_to_divide(group.shares, self.nr_cpus() as u64, signals);
+        let tg_cpus = group.cpus.unwrap_or_else(|| self.active.count());
+        let shares = group.load.shares_to_divide(group.shares, tg_cpus as u64, signals);
         calc_group_shares(shares, q.load.weight, &q.pelt, &group.load)
     }
 }

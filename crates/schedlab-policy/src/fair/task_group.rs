@@ -18,6 +18,8 @@ pub struct TaskGroup {
     pub latency_nice: i8,
     /// Sum of its queues' contributions.
     pub load: GroupLoad,
+    /// The number of CPUs in its cpuset (`cpuset_num_cpus`), if the kernel has cpusets.
+    pub cpus: Option<usize>,
 }
 
 impl TaskGroup {
@@ -28,6 +30,7 @@ impl TaskGroup {
             idle: false,
             latency_nice: 0,
             load: GroupLoad::default(),
+            cpus: None,
         }
     }
 }

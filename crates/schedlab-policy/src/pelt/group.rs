@@ -48,8 +48,15 @@ impl GroupLoad {
         differs
     }
 
+    /// `clear_tg_load_avg`: the queue contributes nothing.
+    pub fn clear_tg_load_avg(&mut self, queue: &mut QueueLoad, now: Nanos) {
+        self.load_avg -= std::mem::take(&mut queue.tg_load_avg_contrib) as i64;
+        self.runnable_avg -= std::mem::take(&mut queue.tg_runnable_avg_contrib) as i64;
+        queue.last_update_tg_load_avg = now;
+    }
+
     /// What a group of these shares divides among the CPUs: its shares, from 7.3 on for each task that is runnable on
-    /// average, but for `cpus` tasks at most (`calc_concur_shares`).
+    /// average, but for `cpus` tasks at most (`calc_concur_shares`; `tg_cpus`).
     #[must_use]
     pub fn shares_to_divide(&self, shares: u64, cpus: u64, signals: &Signals) -> u64 {
         let tasks = (self.runnable_avg >> CAPACITY_SHIFT).max(1) as u64;

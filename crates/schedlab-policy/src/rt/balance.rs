@@ -64,11 +64,19 @@ impl Rt {
         moves
     }
 
+    /// `pick_next_pushable_task` and `pick_highest_pushable_task`: of the tasks that wait on the CPU and may go
+    /// elsewhere, the best one; of equally good ones that which has waited longest (`rt.pushable_tasks`). A task that
+    /// was preempted goes behind them there, though it is the next one to run.
+    fn pick_pushable_task(&self, core: &Core, cpu: CpuId, suits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
+        let curr = self.curr(cpu);
+        let waiting = self.queued(cpu).filter(|task| Some(*task) != curr && !core.is_pinned(*task) && suits(*task));
+        waiting.min_by_key(|task| (self.prio(*task), self.tasks[task.index()].pushable))
+    }
+
     /// `push_rt_task`; whether to try again.
     fn push_rt_task(&mut self, core: &mut Core, cpu: CpuId, now: Nanos, moves: &mut Moves) -> bool {
         let curr = self.curr(cpu);
-        let waiting = self.queued(cpu).find(|task| Some(*task) != curr && !core.is_pinned(*task));
-        let Some(task) = waiting else { return false };
+        let Some(task) = self.pick_pushable_task(core, cpu, |_| true) else { return false };
         if !core.higher_runs(cpu, self.id()) && curr.is_none_or(|curr| self.prio(task) < self.prio(curr)) {
             moves.ask(cpu, Resched::Full);
             return false;
@@ -90,8 +98,7 @@ impl Rt {
         }
         for src in (0..self.rqs.len() as u32).map(CpuId).filter(|src| *src != this) {
             let curr = self.curr(src);
-            let waits = |task: &TaskId| Some(*task) != curr && !core.is_pinned(*task) && core.allows(*task, this);
-            let Some(task) = self.queued(src).find(waits) else { continue };
+            let Some(task) = self.pick_pushable_task(core, src, |task| core.allows(task, this)) else { continue };
             let prio = self.prio(task);
             // A better one than the running task has just woken and will run there.
             let about_to_run =

@@ -33,6 +33,8 @@ struct RtEntity {
     time_slice: u64,
     exec_start: Nanos,
     sum_exec_runtime: Nanos,
+    /// When it began to wait (`enqueue_pushable_task`), as a number that grows.
+    pushable: u64,
 }
 
 /// A CPU's runqueue (`struct rt_rq`).
@@ -59,6 +61,8 @@ pub struct Rt {
     rqs: Vec<RtRq>,
     tasks: Vec<RtEntity>,
     links: Vec<Link>,
+    /// How often a task has begun to wait.
+    waits: u64,
     limit: RtLimit,
     share: bool,
     /// What a request within the class sets: under PREEMPT_AUTO that may be lazy.
@@ -82,6 +86,7 @@ impl Rt {
             rqs: vec![rq; config.nr_cpus],
             tasks: Vec::new(),
             links: Vec::new(),
+            waits: 0,
             limit: config.rules.rt_limit,
             share: config.has(Feature::RtRuntimeShare),
             request: if config.preempt.is_auto_lazy() { Resched::Lazy } else { Resched::Full },
@@ -173,6 +178,13 @@ impl Rt {
         let rq = &mut self.rqs[cpu.index()];
         rq.active.add(&mut self.links, task, prio, head);
         rq.nr_running += 1;
+        self.enqueue_pushable_task(task);
+    }
+
+    /// `enqueue_pushable_task`.
+    fn enqueue_pushable_task(&mut self, task: TaskId) {
+        self.waits += 1;
+        self.tasks[task.index()].pushable = self.waits;
     }
 
     /// `dequeue_rt_entity`.
@@ -214,7 +226,9 @@ impl Rt {
             return;
         }
         core.update_rt_rq_load_avg(cpu, next.is_some(), now);
-        rq.curr = next;
+        if let Some(prev) = std::mem::replace(&mut rq.curr, next) {
+            self.enqueue_pushable_task(prev);
+        }
         if let Some(task) = next {
             self.tasks[task.index()].exec_start = now;
         }

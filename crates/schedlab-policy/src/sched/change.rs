@@ -96,10 +96,10 @@ impl<L: ClassList> Sched<L> {
         self.every_class().task_change_group(task, group, now)
     }
 
-    /// Sets the affinity, as `sched_setaffinity` does. `Some(cpu)`: the task is queued or running where it no longer
-    /// may; the caller moves it there with [`Sched::move_queued_task`] (the kernel's stopper). A set without any active
-    /// CPU changes nothing (EINVAL).
-    pub fn set_affinity(&mut self, task: TaskId, affinity: Option<CpuMask>, now: Nanos) -> Option<CpuId> {
+    /// Sets the affinity, as `sched_setaffinity` does on CPU `this`. `Some(cpu)`: the task is queued or running where
+    /// it no longer may; the caller moves it there with [`Sched::move_queued_task`] (the kernel's stopper). A set
+    /// without any active CPU changes nothing (EINVAL).
+    pub fn set_affinity(&mut self, task: TaskId, affinity: Option<CpuMask>, this: CpuId, now: Nanos) -> Option<CpuId> {
         let all = *self.core.possible.all();
         let wanted = affinity.map_or(all, |mask| mask.and(&all));
         let active = wanted.and(self.core.topology.all());
@@ -114,7 +114,10 @@ impl<L: ClassList> Sched<L> {
         if active.has(self.cpu_of(task)) || !self.on_rq(task) {
             return None;
         }
-        self.core.cpumask_any_and_distribute(&active)
+        match self.core.rules.affinity_distributes {
+            true => self.core.cpumask_any_and_distribute(this, &active),
+            false => active.lowest(),
+        }
     }
 
     /// `move_queued_task`: moves a queued task. A running task is taken off its CPU first, and the caller then picks on

@@ -66,7 +66,8 @@ pub struct Core {
     pub(crate) jiffies_shown: Option<Jiffies>,
     /// A trace shows the capacities of CPUs.
     pub(super) capacities_shown: bool,
-    distributed: usize,
+    /// The CPU that `cpumask_any_and_distribute` returned last, by executing CPU.
+    distribute_cpu_mask_prev: Box<[usize]>,
     /// The number of tasks ever added.
     births: u64,
     /// Some task is or was of a class above the lowest one that has tasks: from then on core code walks the classes.
@@ -109,7 +110,7 @@ impl Core {
             jiffies_at_0: UPTIME / config.tick_nsec(),
             jiffies_shown: None,
             capacities_shown: false,
-            distributed: 0,
+            distribute_cpu_mask_prev: vec![0; nr_cpus].into(),
             births: 0,
             mixed: false,
             loses_time: false,
@@ -148,7 +149,9 @@ impl Core {
 
     /// Sets the rotors at time 0.
     pub(super) fn set_ties(&mut self, ties: Ties) {
-        self.distributed = ties.start("distribute_cpu_mask_prev", self.topology.nr_cpus());
+        let cpus = self.topology.nr_cpus();
+        let start = |cpu| ties.start(&format!("distribute_cpu_mask_prev/{cpu}"), cpus);
+        self.distribute_cpu_mask_prev = (0..cpus).map(start).collect();
     }
 
     /// Adds a task of this class, with this id.
@@ -438,17 +441,19 @@ impl Core {
         self.jiffies_shown.unwrap_or(self.jiffies_at_0 + now / self.tick_nsec)
     }
 
-    /// `cpumask_any_and_distribute`: the next CPU after the one returned last.
-    pub(crate) fn cpumask_any_and_distribute(&mut self, wanted: &CpuMask) -> Option<CpuId> {
-        let next = wanted.next_from(self.distributed).or_else(|| wanted.lowest())?;
-        self.distributed = next.index() + 1;
+    /// `cpumask_any_and_distribute`: the next CPU after the one returned last on the executing CPU (`this`), at first
+    /// the one after CPU 0.
+    pub(crate) fn cpumask_any_and_distribute(&mut self, this: CpuId, wanted: &CpuMask) -> Option<CpuId> {
+        let prev = &mut self.distribute_cpu_mask_prev[this.index()];
+        let next = wanted.next_from(*prev + 1).or_else(|| wanted.lowest())?;
+        *prev = next.index();
         Some(next)
     }
 
     /// The second half of `find_lowest_rq` and of `find_later_rq`: of the CPUs wanted the task's own, else the
     /// executing one (`this`) or any in the smallest domain around its own.
     pub(crate) fn nearest_to(&mut self, task: TaskId, wanted: &CpuMask, this: CpuId) -> Option<CpuId> {
-        let home = self.cpu_of(task);
+        let (home, distributes) = (self.cpu_of(task), self.rules.rt_distributes);
         if wanted.has(home) {
             return Some(home);
         }
@@ -458,14 +463,18 @@ impl Core {
                 return Some(this);
             }
             let near = wanted.and(span);
-            if let Some(cpu) = self.cpumask_any_and_distribute(&near) {
-                return Some(cpu);
+            let any = if distributes { self.cpumask_any_and_distribute(this, &near) } else { near.lowest() };
+            if any.is_some() {
+                return any;
             }
         }
         if wanted.has(this) {
             return Some(this);
         }
-        self.cpumask_any_and_distribute(wanted)
+        match distributes {
+            true => self.cpumask_any_and_distribute(this, wanted),
+            false => wanted.lowest(),
+        }
     }
 }
 
@@ -476,14 +485,20 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn the_rotor_stands_anywhere_at_the_start() {
+    fn the_rotor_of_a_cpu_stands_anywhere_at_the_start() {
         let first = |draw| {
             let topology = Arc::new(Topology::regular(1, 1, 4, 1, true).unwrap());
             let mut sched = Sched::new(KernelConfig::new(Version::find("6.12.107").unwrap(), 4, 250), topology);
             sched.set_ties(Ties::new(draw, 1));
-            sched.core.cpumask_any_and_distribute(&CpuMask::first(4)).unwrap()
+            let mut next = |cpu| sched.core.cpumask_any_and_distribute(CpuId(cpu), &CpuMask::first(4)).unwrap();
+            let (first, second) = (next(2), next(2));
+            assert_eq!(second.0, (first.0 + 1) % 4);
+            if draw.is_none() {
+                assert_eq!(next(3), first, "each CPU has its own");
+            }
+            first
         };
-        assert_eq!(first(None), CpuId(0));
+        assert_eq!(first(None), CpuId(1), "the first one skips CPU 0");
         assert_eq!((0..50).map(|draw| first(Some(draw))).collect::<BTreeSet<_>>().len(), 4);
     }
 }

@@ -386,7 +386,7 @@ verbs_of_every! {
     fn timer_expired(now: Nanos) -> Moves;
     fn bandwidth_timers(now: Nanos) -> Vec<CpuId>;
     fn task_cache_work(cpu: CpuId, task: TaskId, now: Nanos);
-    fn domains_rebuilt(leaves: bool);
+    fn domains_rebuilt(leaves: bool, now: Nanos);
     fn active_load_balance_cpu_stop(cpu: CpuId, dest: CpuId, now: Nanos) -> Moves;
     fn sched_balance_domains(cpu: CpuId, idle: bool, now: Nanos) -> Moves;
     fn nohz_balancer_kick(cpu: CpuId, now: Nanos) -> Option<CpuId>;

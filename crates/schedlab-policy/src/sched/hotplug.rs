@@ -19,7 +19,7 @@ impl<L: ClassList> Sched<L> {
     pub fn set_cpu_active(&mut self, cpu: CpuId, active: bool, now: Nanos) {
         self.core.leave_nohz(cpu);
         self.core.set_cpu_active(cpu, active, now);
-        self.every_class().domains_rebuilt(!active);
+        self.every_class().domains_rebuilt(!active, now);
         if active && self.core.rqs[cpu.index()].is_idle() {
             self.core.join_nohz(cpu);
         }

@@ -33,7 +33,9 @@ impl<L: ClassList> Sched<L> {
             }
             None => self.class_of(task).select_task_rq(task, kind, &mut tested, now),
         };
-        if !self.core.is_cpu_allowed(task, cpu) {
+        if kind == WakeKind::Exec && !self.core.is_active(cpu) {
+            (cpu, rule) = (self.cpu_of(task), "the choice is not active");
+        } else if !self.core.is_cpu_allowed(task, cpu) {
             (cpu, rule) = (self.select_fallback_rq(task, now), "not allowed on the choice");
             (tested.function, tested.feature) = (Function::SelectFallbackRq, None);
         }

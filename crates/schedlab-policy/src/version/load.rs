@@ -87,8 +87,14 @@ rules! {
     tg_update_interval: u64 = 0,
         from "6.7" by "1528c661c24b" => 1_000_000;
 
-    /// The weight that a group divides among CPUs grows with its runnable tasks, up to its number of CPUs
-    /// (`cgroup_mode` concur, the default); before, it is its shares.
+    /// The CPUs whose domains are built anew contribute nothing to the load of groups until its next update, and one
+    /// that is offline nothing at all.
+    BOTH "load: groups on CPUs that are offline" in "clear_tg_offline_cfs_rqs"
+    offline_leaves_groups: bool = false,
+        from "6.8" by "f60a631ab9ed" => true;
+
+    /// The weight that a group divides among CPUs grows with its runnable tasks, up to the number of CPUs in its
+    /// cpuset, without cpusets of those online (`cgroup_mode` concur, the default); before, it is its shares.
     BOTH "load: shares of groups" in "calc_group_shares"
     shares_by_tasks: bool = false,
         from "7.3" unverified "read in 7.3.4" => true;

@@ -161,6 +161,17 @@ rules! {
     hotplug_is_synchronous: bool = false,
         from "6.10" by "2125c0034c5d" => true;
 
+    /// A task that must leave its CPU for a new affinity goes to the CPU after the one that the last such task went to,
+    /// by calling CPU, not to the first one.
+    BOTH "affinity: CPU of a task that must move" in "__set_cpus_allowed_ptr"
+    affinity_distributes: bool = false,
+        from "5.7" by "46a87b3851f0" => true;
+
+    /// The same where a real-time or deadline task may go to several CPUs of a domain.
+    BOTH "real-time: CPU among equals" in "find_lowest_rq"
+    rt_distributes: bool = false,
+        from "5.11" by "14e292f8d453" => true;
+
     /// A change of a cpuset keeps the affinity that its tasks asked for.
     BOTH "cpuset: keeps affinities" in "__set_cpus_allowed_ptr"
     cpuset_keeps_affinity: bool = false,
@@ -233,6 +244,16 @@ rules! {
     BOTH "fork: equally idle groups" in "find_idlest_group"
     idlest_by_util: bool = false,
         from "5.9" by "3edecfef0285" => true;
+
+    /// Of a group only the CPUs that the new task may use count.
+    BOTH "fork: affinity" in "update_sg_wakeup_stats"
+    wakeup_stats_mind_affinity: bool = false,
+        from "6.19" by "82d6e01a0699" => true,
+        from "5.10.261" by "82d6e01a0699" => true,
+        from "6.1.178" by "82d6e01a0699" => true,
+        from "6.12.97" by "82d6e01a0699" => true,
+        // Not read; later than 6.12.97.
+        from "6.18.44" by "82d6e01a0699" => true;
 
     /// How uneven NUMA nodes may stay.
     BOTH "balance: NUMA imbalance" in "adjust_numa_imbalance"

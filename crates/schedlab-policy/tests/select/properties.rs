@@ -180,7 +180,7 @@ impl Traffic {
                 let Some(at) = task(index, &self.tasks) else { return };
                 let (id, mask) = (self.tasks[at].0, self.mask(mask));
                 let from = self.lab.sched.cpu_of(id);
-                if let Some(dest) = self.lab.sched.set_affinity(id, mask, self.lab.now) {
+                if let Some(dest) = self.lab.sched.set_affinity(id, mask, CpuId(0), self.lab.now) {
                     self.go(id, from, dest);
                 }
             }

@@ -262,6 +262,29 @@ fn exec_does_not_count_the_task_itself() {
 }
 
 #[test]
+fn a_fork_counts_the_cpus_that_the_child_may_use() {
+    // Cores 0-1 and 2-3. The parent may use CPU 0, whose sibling is busy, and CPU 2, where it runs.
+    for (row, cpu) in [("5.7", 2), ("5.15", 2), ("6.12.43", 2), ("6.18.12", 2)].into_iter().chain([
+        ("5.10", 0),
+        ("6.1", 0),
+        ("6.12.107", 0),
+        ("6.18.44", 0),
+        ("7.2", 0),
+        ("7.3", 0),
+    ]) {
+        let mut lab = Lab::new(row, (1, 1, 2, 2));
+        let hog = lab.pinned(1, "1");
+        lab.enqueue(hog);
+        lab.schedule(CpuId(1));
+        let parent = lab.pinned(2, "0,2");
+        lab.enqueue(parent);
+        lab.schedule(CpuId(2));
+        let (child, _) = lab.sched.sched_fork(parent, lab.now);
+        assert_eq!(lab.select(child, 2, WakeKind::Fork).cpu, CpuId(cpu), "{row}");
+    }
+}
+
+#[test]
 fn exec_ages_the_task_up_to_the_last_update_of_its_queue() {
     for mask in ["0-3", "2"] {
         let mut lab = Lab::new("6.12.107", (1, 1, 4, 1));
@@ -360,10 +383,10 @@ fn affinity_changes_name_a_destination_only_for_queued_tasks() {
     let mut lab = Lab::new("6.12.0", (1, 1, 4, 1));
     let (sleeper, runner) = (lab.task_on(0), lab.running(0));
     let to = |list: &str| CpuMask::from_list(list);
-    assert_eq!(lab.sched.set_affinity(sleeper, to("2"), lab.now), None);
-    assert_eq!(lab.sched.set_affinity(runner, to("0,3"), lab.now), None);
-    assert_eq!(lab.sched.set_affinity(runner, to("900"), lab.now), None, "no such CPU: refused");
-    let dest = lab.sched.set_affinity(runner, to("2-3"), lab.now).expect("it must go");
+    assert_eq!(lab.sched.set_affinity(sleeper, to("2"), CpuId(0), lab.now), None);
+    assert_eq!(lab.sched.set_affinity(runner, to("0,3"), CpuId(0), lab.now), None);
+    assert_eq!(lab.sched.set_affinity(runner, to("900"), CpuId(0), lab.now), None, "no such CPU: refused");
+    let dest = lab.sched.set_affinity(runner, to("2-3"), CpuId(0), lab.now).expect("it must go");
     lab.sched.move_queued_task(runner, dest, lab.now);
     assert_eq!((lab.sched.curr(CpuId(0)), lab.sched.cpu_of(runner)), (None, dest));
     assert_eq!((lab.schedule(CpuId(0)), lab.schedule(dest)), (None, Some(runner)));

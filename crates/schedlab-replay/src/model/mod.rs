@@ -61,8 +61,8 @@ pub struct Model {
     booted: Option<Pid>,
     pub pids: Vec<Pid>,
     cpus: Vec<Cpu>,
-    /// The CPUs that are in no scheduling domain.
-    inactive: CpuMask,
+    /// The CPUs that are in a scheduling domain.
+    active: CpuMask,
     now: Nanos,
     /// The CPU of the record.
     at: CpuId,
@@ -146,6 +146,7 @@ impl Model {
         let eevdf = config.version.rules.algorithm == Algorithm::Eevdf;
         let sched = recording(config, topology);
         let cpus = vec![Cpu::default(); sched.topology().nr_cpus()];
+        let active = CpuMask::first(cpus.len());
         let coverage = Coverage::new(shows_state && initial.len() > 0, cpus.len());
         Model {
             sched,
@@ -161,7 +162,7 @@ impl Model {
             booted: None,
             pids: Vec::new(),
             cpus,
-            inactive: CpuMask::default(),
+            active,
             now: 0,
             at: CpuId(0),
             order: 0,
@@ -240,14 +241,15 @@ impl Model {
         }
     }
 
-    /// The slices follow the number of CPUs.
+    /// Slices and sums of groups follow the CPUs.
     fn set_cpu_active(&mut self, cpu: CpuId, active: bool) {
         if active {
-            self.inactive.clear(cpu);
+            self.active.set(cpu);
         } else {
-            self.inactive.set(cpu);
+            self.active.clear(cpu);
         }
-        self.sched.follow().rq_online(self.cpus.len() - self.inactive.count(), !active);
+        let now = self.clock(cpu);
+        self.sched.follow().rq_online(&self.active, !active, now);
     }
 
     fn can_migrate_task(&mut self, pid: Pid) {

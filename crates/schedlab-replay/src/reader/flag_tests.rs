@@ -158,8 +158,8 @@ fn a_flag_says_what_may_have_set_it() {
     }
 }
 
-/// A probe within the tick shows need-resched; `schedule()`, whose clock a wakeup from afar lets stand, clears it without
-/// a record.
+/// A probe within the tick shows need-resched; `schedule()`, whose clock a wakeup from afar lets stand, clears it
+/// without a record.
 #[test]
 fn a_probe_within_the_tick_shows_its_outcome() {
     let averages = |shown: char| {
@@ -170,12 +170,12 @@ fn a_probe_within_the_tick_shows_its_outcome() {
     };
     for (shown, after) in [('N', true), ('.', false)] {
         let read = read("6.12.107", &[TICK, &averages(shown), REMOTE_WAKEUP, "a-1 [000] ..... 0.006: sys_getppid()\n"]);
-        let ticks = read.iter().filter_map(|operation| match operation {
+        let mut ticks = read.iter().filter_map(|operation| match operation {
             Operation::Tick { flag, .. } => Some((flag.before, flag.after, flag.cause)),
             _ => None,
         });
         let cause = if after { Cause::Own } else { Cause::Later };
-        assert_eq!(ticks.last(), Some((false, Some(after), cause)), "{shown}");
+        assert_eq!(ticks.next_back(), Some((false, Some(after), cause)), "{shown}");
         assert_eq!(wakeup_of(&read, 3).before, after, "{shown}");
     }
 }

@@ -109,6 +109,7 @@ pub fn on_cpuset<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut 
             }
         }
     }
+    sets.count_cpus(&mut kernel.sched.fair);
     kernel.cpusets = Some(sets);
     // In the order of pids, since the indices of dead tasks are reused in an arbitrary order.
     tasks.sort_by_key(|task| kernel.tasks[task.index()].pid);
@@ -134,7 +135,9 @@ fn attach<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel,
     }
     let clock = kernel.clock_task(cpu, run.now);
     kernel.competitors_changed(cpu, run.now);
-    if let Some(dest) = kernel.sched.set_affinity(task, Some(mask), clock) {
+    // The writer is no task of the simulation; it is assumed to run on the first CPU.
+    let writer = kernel.sched.active_cpus().lowest().unwrap_or_default();
+    if let Some(dest) = kernel.sched.set_affinity(task, Some(mask), writer, clock) {
         leave_cpu(run, machine, kernel, task, cpu, dest);
     }
 }

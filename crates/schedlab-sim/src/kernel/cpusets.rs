@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use schedlab_model::{CpuMask, Nanos, TaskId};
-use schedlab_policy::fair::GroupId;
+use schedlab_policy::fair::{Fair, GroupId};
 use schedlab_spec::RunSpec;
 
 use super::cgroup::Cgroups;
@@ -64,6 +64,13 @@ impl Cpusets {
             above
         } else {
             own
+        }
+    }
+
+    /// The weights of groups depend on the number of their CPUs (`cpuset_num_cpus`, 7.3).
+    pub fn count_cpus(&self, fair: &mut Fair) {
+        for (group, _) in &self.parents {
+            fair.set_cpuset_num_cpus(*group, self.effective(*group).count());
         }
     }
 

@@ -118,6 +118,9 @@ impl Kernel {
         let mut sched = scheduler(spec, seed);
         let cgroups = Cgroups::new(&mut sched.fair, spec);
         let cpusets = Cpusets::new(spec, &cgroups);
+        if let Some(sets) = &cpusets {
+            sets.count_cpus(&mut sched.fair);
+        }
         let physics = &spec.machine.physics;
         let mut group_lines = Vec::new();
         if (physics.lines || physics.locks) && sched.fair.nr_groups() > 1 {

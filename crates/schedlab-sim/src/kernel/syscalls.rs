@@ -123,7 +123,9 @@ pub fn confine_current<S: Sink>(
 ) -> bool {
     let now = run.now;
     kernel.competitors_changed(cpu, now);
-    let Some(dest) = kernel.sched.set_affinity(task, Some(mask), kernel.clock_task(cpu, now)) else { return false };
+    let Some(dest) = kernel.sched.set_affinity(task, Some(mask), cpu, kernel.clock_task(cpu, now)) else {
+        return false;
+    };
     kernel.cpus[cpu.index()].push_away = Some((task, dest));
     mark(run, kernel, cpu);
     true
