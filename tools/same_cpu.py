@@ -11,20 +11,27 @@ from tempfile import TemporaryDirectory
 import schedlab
 
 SCENARIO = Path(__file__).parents[1] / "scenarios/physics/selection.toml"
-DELAYS = ("0us", "250ns", "500ns", "750ns", "1us", "1500ns", "2us")
+START_NS = 100_000
+"""When the second waker starts if it wakes at the same time as the first."""
+LATER_NS = (0, 250, 500, 750, 1000, 1500, 2000)
 WOKEN = re.compile(r"(\d+\.\d+): sched_wakeup: comm=woken pid=\d+ .*target_cpu=(\d+)")
 ONE_PERIOD_S, BUSY_S = 100e-6, 20e-6
 """Half of the wakers' period, within which two wakeups make a pair; for how long the first task then runs."""
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """One line per delay, the share of the pairs of each variant."""
-    delays = arguments if arguments is not None else sys.argv[1:]
-    for delay in delays or DELAYS:
-        scenario = schedlab.load(SCENARIO, overrides={"workload.second.task.waker.delay": delay})
+    """One line per time in ns that the second waker is later by, the share of the pairs of each variant."""
+    times = arguments if arguments is not None else sys.argv[1:]
+    for later in map(int, times or LATER_NS):
+        scenario = schedlab.load(SCENARIO, overrides=later_by(later))
         shares = [f"{variant.name} {100 * share(scenario, variant.name):.0f}%" for variant in scenario.variants]
-        print(f"| {delay} | {' | '.join(shares)} |")
+        print(f"| {later} | {' | '.join(shares)} |")
     return 0
+
+
+def later_by(ns: int) -> dict[str, str]:
+    """The override with which the second waker is later by so many ns."""
+    return {"workload.second.task.waker.delay": f"{START_NS + ns}ns"}
 
 
 def share(scenario: schedlab.Scenario, variant: str) -> float:

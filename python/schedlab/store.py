@@ -22,7 +22,7 @@ MANIFEST = shape.table(
 )
 
 FILES = ("manifest.json", "results.jsonl")
-RESULT = "a result is a directory that `schedlab compare` has written; it names it when it ends"
+RESULT = "a result is a directory that `schedlab compare` wrote; compare prints its name at the end"
 ELSEWHERE = "choose another directory with --out"
 NO_DESIGN = Design()
 """A design without looks at the data and without runs for the noise floor."""

@@ -155,6 +155,8 @@ class SeedTail:
     """Number and ns of all samples by tenth of the run."""
     slowest: Sequence[Sample]
     loads: Sequence[Load]
+    quota: bool = False
+    """Whether a control group has a quota: time in which it is throttled is part of `behind` and `waking`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +231,7 @@ def _seed(seed: int, found: Mapping[str, Any]) -> SeedTail:
     slow, middle = (Band.of(band) for band in found["bands"])
     slowest = [Sample(d["at"], d["pid"], d["task"], d["lane"], Parts.of(d)) for d in found["slowest"]]
     tenths = [(count, ns) for count, ns in found["tenths"]]
-    return SeedTail(seed, slow, middle, tenths, slowest, [_load(d) for d in found["load"]])
+    return SeedTail(seed, slow, middle, tenths, slowest, [_load(d) for d in found["load"]], found.get("quota", False))
 
 
 def _load(d: Mapping[str, Any]) -> Load:

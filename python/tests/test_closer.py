@@ -278,7 +278,7 @@ def test_a_page_says_the_cause(look: Closer) -> None:
         seeds = re.search(r"It is the largest part in (\d) of the (\d) seeds", text)
         assert seeds is not None
         assert 2 * int(seeds[1]) > int(seeds[2])
-    assert difference(*look.tails).startswith("From cfs to eevdf the slowest 1% take ")
+    assert difference(*look.tails).startswith("From cfs to eevdf the slowest 1% become ")
     assert EVIL not in causes(look.tails, EVIL)
 
 

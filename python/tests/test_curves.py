@@ -149,12 +149,12 @@ def test_a_core_does_less_the_more_cores_are_busy() -> None:
 
 
 def test_only_while_a_search_takes_time_do_two_wakers_choose_one_cpu() -> None:
-    def share(delay: str, variant: str) -> float:
-        overrides = {"duration": "10ms", "workload.second.task.waker.delay": delay}
+    def share(later_ns: int, variant: str) -> float:
+        overrides = {"duration": "10ms", **same_cpu.later_by(later_ns)}
         return same_cpu.share(schedlab.load(SCENARIOS / "selection.toml", overrides=overrides), variant)
 
-    assert share("0us", "without") == 0
-    assert share("0us", "selection") > 0.5 > 0.1 > share("4us", "selection")
+    assert share(0, "without") == 0
+    assert share(0, "selection") > 0.5 > 0.1 > share(4000, "selection")
 
 
 def test_every_scenario_has_a_curve_whose_command_the_page_names(capsys: pytest.CaptureFixture[str]) -> None:

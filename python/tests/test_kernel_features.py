@@ -132,7 +132,7 @@ def test_what_is_refused_says_so_and_why(capsys: pytest.CaptureFixture[str]) -> 
     assert main(["list", "knobs"]) == 0
     unwrapped = re.sub(r"\n +", " ", capsys.readouterr().out)
     lines = {line.split()[0]: line for line in unwrapped.splitlines()}
-    assert "; refused: it takes effect when a CPU goes online or offline" in lines["tunable_scaling"]
+    assert "; refused: it takes effect only when a CPU goes online or offline" in lines["tunable_scaling"]
     assert "; refused in 6.12.0, " in lines["rt_runtime_us"]
     assert main(["list", "features", "--kernel", "7.2"]) == 0
     unwrapped = re.sub(r"\n +", " ", capsys.readouterr().out)

@@ -71,7 +71,7 @@ def test_idle_cpus_speak_against_overload(lost: int, has: str, lacks: str) -> No
 
 def test_a_difference_that_may_be_chance_says_so() -> None:
     a, b = tail([1000], [0], slow=(5, 5)), tail([1000], [0], slow=(8, 2), ns=200)
-    assert difference(a, b).startswith("From one to one the slowest 1% take ")
+    assert difference(a, b).startswith("From one to one the slowest 1% become ")
     assert "chance" not in difference(a, b)
     text = difference(a, b, "web.latency.p99")
     assert "no change of web.latency.p99 is shown, so this may be chance" in text

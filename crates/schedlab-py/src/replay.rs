@@ -59,7 +59,7 @@ fn recorded_row(reader: &CancellableReader) -> Result<&'static Version, TraceFai
     let hint = format!("choose a row with --kernel: {}", rows.join(", "));
     let Some(release) = reader.header().kernel.clone() else {
         return Err(TraceFailure::Kernel {
-            message: "the trace does not name the kernel that it was recorded on".into(),
+            message: "the file does not name the kernel that it was recorded on, or it is not a trace".into(),
             hint,
         });
     };

@@ -341,7 +341,7 @@ fn other_tools_lines_are_read() {
 fn errors_name_the_line_and_what_is_wrong() {
     let cases = [
         ("hello", "some.trace:1: expected 'task-pid [cpu] time: event: fields'"),
-        ("a-1 [9999] d..2. 1.0: x: y", "some.trace:1: a CPU number no kernel has"),
+        ("a-1 [9999] d..2. 1.0: x: y", "some.trace:1: a CPU number that no kernel has"),
         ("a-1 [000] d..2. 99: x: y", "some.trace:1: '99:' is no time in seconds (trace_clock must be local, global, mono or boot)"),
         ("a-1 [000] d..2.......... 1.0: x: y", "some.trace:1: 'd..2..........' is no column of context flags"),
         (

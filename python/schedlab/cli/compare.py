@@ -212,7 +212,9 @@ def _print_torn_traces(result: Result, console: Console) -> bool:
 
 
 def _print_stored(result: Result, store: Store, console: Console, *, interrupted: bool) -> None:
-    total = len(result.seeds) * len(result.scenario.variants)
+    # A look at the data may have ended the comparison before all seeds; Ctrl-C ends it before the next look.
+    seeds = result.scenario.seeds if interrupted else result.seeds
+    total = len(seeds) * len(result.scenario.variants) + len(result.design.again[: len(seeds)])
     kept = len(result.runs)
     before = "interrupted: " if interrupted else ""
     if kept == 0:

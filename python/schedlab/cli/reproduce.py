@@ -47,9 +47,8 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
         except KeyboardInterrupt:
             progress.interrupted = True
     report = Report(tuple(found), tuple(task.label for task in progress.unfit), progress.interrupted)
-    origins = results.origins(
-        report, options.record or "", _command(options), engine.version, plan.wall_s, options.note or ""
-    )
+    note = options.note or (SHORT_NOTE if options.short else "")
+    origins = results.origins(report, options.record or "", _command(options), engine.version, plan.wall_s, note)
     if progress.interrupted:
         _show(report, Shown(report, origins), options, console)
         console.say("interrupted: the finished runs are kept; the same command resumes")
@@ -67,6 +66,7 @@ class Shown:
     report: Report
     origins: results.Origins
     entries: list[history.Entry] = field(default_factory=list)
+    stored: bool = False
 
 
 def _check(options: Options) -> None:
@@ -81,7 +81,7 @@ def _check(options: Options) -> None:
 def _stored(engine: Engine, options: Options, console: Console) -> int:
     file = Path(options.stored) if options.stored else results.FILE
     report, origins = results.read(file, lambda name, units: engine.load_study(name, units=units))
-    shown = Shown(report, origins, history.read(history.FILE))
+    shown = Shown(report, origins, history.read(history.FILE), stored=True)
     _show(report, shown, options, console)
     _pages(shown, options, console)
     return 0
@@ -115,6 +115,7 @@ def _with_reasons(search: Search, found: list[StudyReport], options: Options) ->
 
 
 SHORT_UNITS = 2
+SHORT_NOTE = "This is the short form, whose results say nothing about agreement."
 
 
 def _units(options: Options) -> int | None:
@@ -169,7 +170,7 @@ def _show(report: Report, shown: Shown, options: Options, console: Console) -> N
     if options.json == STDOUT:
         console.result(dump(document(report)))
     elif str(options.html) == STDOUT:
-        console.page(html(page(shown.report, shown.entries, shown.origins)))
+        console.page(html(page(shown.report, shown.entries, shown.origins, stored=shown.stored)))
     else:
         console.text(text(report))
     if options.json not in (None, STDOUT):
@@ -188,7 +189,7 @@ def _record(
     entries = history.append(history.FILE, new)
     results.write(results.FILE, shown.report, shown.origins)
     console.say(f"recorded as `{options.record}` in {history.FILE} and {results.FILE}")
-    return replace(shown, entries=entries)
+    return replace(shown, entries=entries, stored=True)
 
 
 def _with_stored(report: Report, origins: results.Origins, engine: Engine) -> tuple[Report, results.Origins]:
@@ -206,12 +207,13 @@ def _pages(shown: Shown, options: Options, console: Console) -> None:
 
     for file, write in ((options.page, markdown), (options.html, html)):
         if file and str(file) != STDOUT:
-            write_file(file, write(page(shown.report, shown.entries, shown.origins)))
+            write_file(file, write(page(shown.report, shown.entries, shown.origins, stored=shown.stored)))
             console.say(f"page: {file}")
 
 
 def _command(options: Options) -> str:
     words = ["schedlab", "reproduce", *options.studies]
+    words += ["--short"] if options.short else []
     words += ["--units", str(options.units)] if options.units is not None else []
     words += ["--time", str(options.time)] if options.time is not None else []
     words += ["--reasons", options.reasons] if options.reasons else []

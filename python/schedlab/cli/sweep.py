@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from pathlib import Path
 
 from schedlab import api
@@ -12,7 +11,9 @@ from schedlab.cli.console import Console
 from schedlab.cli.options import Options
 from schedlab.engine import Engine, native_engine
 from schedlab.errors import InputError
+from schedlab.gate import varies
 from schedlab.render.cells import plural
+from schedlab.statistics import SMALLEST_N
 from schedlab.sweeping import definition, store
 from schedlab.sweeping.definition import Sweep
 from schedlab.sweeping.plan import Plan, Planned, cpus, metrics, plan, shard
@@ -41,6 +42,7 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
         return 0
     planned = plan(engine, sweep)
     metrics(planned)
+    _warn_of_seeds(planned, console)
     out = options.out or _default_out(sweep)
     if options.dry_run:
         return _dry_run(engine, planned, out, options, console)
@@ -71,6 +73,15 @@ def _check(options: Options) -> None:
         cluster.check(options.dask)
 
 
+def _warn_of_seeds(planned: Plan, console: Console) -> None:
+    """With fewer seeds than an interval needs, no change is judged at any point."""
+    fewest = min((len(s.seeds) for s in planned.scenarios if varies(s) and len(s.variants) > 1), default=SMALLEST_N)
+    if fewest < SMALLEST_N:
+        console.say(
+            f"{plural(fewest, 'seed')} per point: a 95% interval needs at least {SMALLEST_N}, so no change is judged"
+        )
+
+
 def _print_plan(planned: Plan, running: Running, out: Path, options: Options, console: Console) -> None:
     done = sum(name in running.ended for name in planned.distinct)
     others = len(running.ended) - done
@@ -83,20 +94,19 @@ def _print_plan(planned: Plan, running: Running, out: Path, options: Options, co
 
 def _run(planned: Plan, running: Running, options: Options, console: Console) -> bool:
     """Whether Ctrl-C cut it short."""
-    began, failures, count = time.monotonic(), 0, 0
+    failures = 0
 
-    def rate() -> str:
-        speed = count / max(time.monotonic() - began, 1e-9)
-        return f"{speed:.3g} runs/s" + (f", {failures} failed" if failures else "")
+    def failed_so_far() -> str:
+        return f"{failures} failed" if failures else ""
 
     def ended(run: Planned, failed: bool) -> None:
-        nonlocal count, failures
-        count, failures = count + 1, failures + failed
+        nonlocal failures
+        failures += failed
         where = f"{planned.sweep.points[run.point].label}: {run.variant} seed {run.seed}"
         bar.step(where)
         console.detail(where + (" failed" if failed else ""))
 
-    bar = console.progress(len(running.todo), note=rate)
+    bar = console.progress(len(running.todo), note=failed_so_far)
     try:
         jobs = options.jobs or api.default_jobs()
         to = executor(

@@ -69,7 +69,7 @@ def text(x: Ablation) -> str:
         fewer = len(x.seeds) < SMALLEST_N
         why = f"at least {SMALLEST_N} seeds are needed" if fewer else "the effect itself is not certain"
         head.append(f"no shares: {why}" if all(p.effect for p in x.parts) else "no shares: a run failed")
-    rows = [["mechanism", f"{x.a} with it", f"{x.b} without", "mean of both", "share"]]
+    rows = [["mechanism", f"{x.a} with {x.b}'s", f"{x.b} with {x.a}'s", "mean of both", "share"]]
     for p in _ordered([p for p in x.parts if not p.inert]):
         without = p.missing.difference
         rows.append(

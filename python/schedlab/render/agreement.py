@@ -63,7 +63,8 @@ def matrix(trace: str, reports: Sequence[Report]) -> str:
 
 def _head(trace: str, r: Report) -> str:
     row, own = r["row"], r["recorded_row"]
-    fits = {row: "the row of this kernel", None: "the recorded kernel: row not modelled yet"}
+    missing = "the recorded kernel: row not modelled yet" if r["trace"]["kernel"] else "the trace names no kernel"
+    fits = {row: "the row of this kernel", None: missing}
     lines = [*_unreliable(r), _trace(trace, r), f"row {row}, {fits.get(own, f'while the row of this kernel is {own}')}"]
     if row == own:
         lines += [f"warning: {word}" for word in r["refused"]]

@@ -59,9 +59,19 @@ def cause(tail: Tail, metric: str) -> str:
         f"Of the extra {time(sum(ns for ns in more.values() if ns > 0))} over a typical one, {time(more[part])} "
         f"({share(of_it, 1)}) is {WORDS[part]}{_detail(part, slow)}.",
         _agreement(tail, part),
-        overload(tail, part, slow),
+        _quota(tail, part) or overload(tail, part, slow),
     ]
     return " ".join(line for line in lines if line)
+
+
+def _quota(tail: Tail, part: str) -> str:
+    """That a quota may be the cause of a wait, if a control group has one."""
+    if part not in ("queued", "behind", "waking") or not any(one.quota for one in tail.seeds):
+        return ""
+    return (
+        "A control group has a quota, and time in which it was throttled counts as waiting here: the samples below, "
+        "explained decision by decision, say which of them it was."
+    )
 
 
 def _detail(part: str, slow: Band) -> str:
@@ -120,7 +130,7 @@ def difference(a: Tail, b: Tail, undecided: str = "") -> str:
             doubts.append(f"seed {most[0]} alone has {share(most[1], 1)} of the slowest 1% of {tail.variant}")
     way = "longer" if total > 0 else "shorter"
     doubt = f" ({'; '.join(doubts)})" if doubts else ""
-    return f"From {a.variant} to {b.variant} the slowest 1% take {time(abs(total))} {way}{doubt}: {shown}."
+    return f"From {a.variant} to {b.variant} the slowest 1% become {time(abs(total))} {way}{doubt}: {shown}."
 
 
 def _one_seed(tail: Tail) -> tuple[int, float] | None:

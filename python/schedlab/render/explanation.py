@@ -84,10 +84,11 @@ def divergence_text(
     """About 25 lines: the question, then each variant's answer, rule and queue."""
     both = " and ".join(variants)
     if divergence is None:
-        whose = f" of guest {scenario.guests[0]}, the only kernel that explain shows" if scenario.guests else ""
+        whose = f" of guest {scenario.guests[0]}" if scenario.guests else ""
+        only = "; explain shows no other kernel" if scenario.guests else ""
         return (
             f"{scenario.name}, seed {seed}: {both} do not differ in what was scheduled: the scheduler events on every "
-            f"CPU{whose} are the same, in the same order"
+            f"CPU{whose} are the same, in the same order{only}"
         )
     names = divergence["tasks"]
     question = _QUESTIONS[divergence["question"]].format(task=task(divergence["pid"], names))
@@ -99,7 +100,9 @@ def divergence_text(
     if divergence["costs"]:
         lines += _costs(variants, divergence)
     if divergence["costs"] or divergence["same_rule"]:
-        lines += _before(variants, divergence)
+        found = [scenario.variant(name) for name in variants]
+        first, second = (variant.changes.get("hotplug") if variant else None for variant in found)
+        lines += _before(variants, divergence, plugged=first != second)
     for name, side in zip(variants, divergence["sides"], strict=True):
         lines += ["", *_side(name, side, divergence)]
     return "\n".join(lines)
@@ -126,11 +129,17 @@ def _costs(variants: tuple[str, str], divergence: Mapping[str, Any]) -> list[str
     return lines
 
 
-def _before(variants: tuple[str, str], divergence: Mapping[str, Any]) -> list[str]:
-    """If the same rule decides, or only times differ: whether any earlier decision differs."""
+def _before(variants: tuple[str, str], divergence: Mapping[str, Any], *, plugged: bool) -> list[str]:
+    """If the same rule decides, or only times differ: whether any earlier decision differs.
+
+    `plugged`: the variants take different CPUs offline, which is no decision of the scheduler.
+    """
     words = f"  {_same_rule(variants, divergence)}; " if divergence["same_rule"] else "  "
     if divergence["first_different"] is None:
-        return [f"{words}all {divergence['equal_decisions']:,} earlier decisions are the same, only costs differ"]
+        return [
+            f"{words}all {divergence['equal_decisions']:,} earlier decisions are the same, only "
+            f"{'costs or the CPUs that are offline' if plugged else 'costs'} differ"
+        ]
     both = zip(variants, divergence["first_different"], strict=True)
     shown = [line for name, one in both for line in _rule(one, f"    {name}: {_answer(one, divergence)}: ")]
     return [

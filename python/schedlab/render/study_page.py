@@ -38,13 +38,13 @@ INTRODUCTION = (
 )
 
 
-def page(report: Report, entries: Sequence[Entry], origins: Origins) -> list[Block]:
-    """The whole page."""
+def page(report: Report, entries: Sequence[Entry], origins: Origins, *, stored: bool = True) -> list[Block]:
+    """The whole page; `stored`: `--stored` can render it again."""
     parts: list[Block] = [
         Heading(1, "Published studies, reproduced"),
         Paragraph(summary(report, origins)),
         Paragraph(INTRODUCTION),
-        *_origins(origins),
+        *_origins(origins, stored=stored),
         Heading(2, "Misses, by what is missing"),
         Table(_misses(report)),
         Heading(2, "Scores"),
@@ -70,7 +70,8 @@ def summary(report: Report, origins: Origins) -> str:
     total = report.total()
     missed = {"cannot be simulated yet": total.missing, "have the wrong sign": total.wrong,
               "do not change in the simulation": total.unchanged, "were not run": total.not_run}  # fmt: skip
-    words = ", ".join(f"{n} {what}" for what, n in missed.items() if n)
+    singular = {"have": "has", "do": "does", "were": "was"}
+    words = ", ".join(f"{n} {_agreeing(what, singular) if n == 1 else what}" for what, n in missed.items() if n)
     share = 0.0 if total.agreement is None else 100 * total.agreement
     rank = NOTHING if total.rank is None else f"{total.rank:+.2f}"
     return (
@@ -81,6 +82,12 @@ def summary(report: Report, origins: Origins) -> str:
     )
 
 
+def _agreeing(words: str, singular: Mapping[str, str]) -> str:
+    """The words for one row."""
+    verb, _, rest = words.partition(" ")
+    return f"{singular.get(verb, verb)} {rest}"
+
+
 def _when(origins: Collection[Origin]) -> str:
     """How many units, and the days on which they were recorded, the first and the last."""
     units = sorted({origin.units for origin in origins})
@@ -89,7 +96,7 @@ def _when(origins: Collection[Origin]) -> str:
     return f"{count}, {' to '.join(dict.fromkeys((dates[0], dates[-1])))}"
 
 
-def _origins(origins: Origins) -> list[Block]:
+def _origins(origins: Origins, *, stored: bool) -> list[Block]:
     """How the results were made; studies that were recorded together share a line."""
     groups: dict[Origin, list[str]] = {}
     seconds: dict[Origin, float] = {}
@@ -101,12 +108,13 @@ def _origins(origins: Origins) -> list[Block]:
         "`schedlab reproduce --stored --page docs/studies/README.md` renders this page from `results.json`, "
         "`history.json` and the study files; nothing in it is edited by hand."
     )
+    if not stored:
+        rendered = "These results are not recorded; `--record NAME` keeps results."
+    done = "Recorded" if stored else "Run"
     lines = [_origin(origin, seconds[origin]) for origin in groups]
     if len(groups) == 1:
-        return [Paragraph(f"Recorded {lines[0]} {rendered}")]
-    named = [
-        f"Recorded {line} Studies: {', '.join(names)}." for names, line in zip(groups.values(), lines, strict=True)
-    ]
+        return [Paragraph(f"{done} {lines[0]} {rendered}")]
+    named = [f"{done} {line} Studies: {', '.join(names)}." for names, line in zip(groups.values(), lines, strict=True)]
     return [*map(Paragraph, named), Paragraph(rendered)]
 
 
@@ -114,7 +122,7 @@ def _origin(origin: Origin, seconds: float) -> str:
     note = f" {origin.note}" if origin.note else ""
     return (
         f"on {origin.date} by `{origin.command}` with {plural(origin.units, 'unit')} per variant, engine "
-        f"{origin.engine}; the runs took {seconds / 60:.0f} minutes of one CPU or less.{note}"
+        f"{origin.engine}; the runs took at most {plural(max(1, round(seconds / 60)), 'minute')} of one CPU.{note}"
     )
 
 

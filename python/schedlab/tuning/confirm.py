@@ -26,7 +26,7 @@ class Confirmation:
 
     comparison: Comparison
     confirmed: bool
-    """The improvement is certain and larger than the margin, and every bound certainly holds."""
+    """The improvement is certain, its estimate is larger than the margin, and every bound certainly holds."""
     findings: tuple[str, ...]
     """What was found of the goal and of each bound, in words."""
 

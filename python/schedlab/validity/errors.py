@@ -66,11 +66,17 @@ class Validated:
         return {"family": self.family, **known, "holds": self.holds, "not_validated": list(self.missing)}
 
 
+INLINE = "inline"
+"""The name of a machine that a scenario describes itself."""
+
+
 def validated(scenario: Scenario, metric: Metric, errors: Iterable[ModelError]) -> Validated:
     """The error measured on the number of CPUs that is nearest, and what it was not measured for."""
     family, cpus = family_of(metric), scenario.machine.cpus
     known = [e for e in errors if e.family == family]
-    costs = () if scenario.machine.calibrated else (f"the costs of {scenario.machine.name}",)
+    name = scenario.machine.name
+    whose = "this machine" if name == INLINE else name
+    costs = () if scenario.machine.calibrated else (f"the costs of {whose}",)
     size = (f"{cpus} CPU{'s' * (cpus != 1)}",)
     guests = ("guests",) if scenario.guests else ()
     if not known:

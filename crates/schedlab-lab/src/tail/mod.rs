@@ -39,7 +39,9 @@ pub struct Question {
 ///   queued), each in ns by name; `tasks`, `lanes` and `tenths` count samples;
 /// - `tenths`: number and ns of all samples in each tenth of the time after the warm-up;
 /// - `slowest`: the longest samples, one by one;
-/// - `load`: for each kernel how its CPUs were used after the warm-up.
+/// - `load`: for each kernel how its CPUs were used after the warm-up;
+/// - `quota`: whether a control group has a quota: time in which it is throttled counts as `behind` or `waking`, since
+///   no event shows it.
 ///
 /// Memory grows with the number of living tasks and of CPUs, not with the length of the run: see `history::STAYS`,
 /// `history::SLICES`, `free::CHANGES` and `threads::CHANGES`. Time before what they keep is the part `unknown`.
@@ -65,5 +67,6 @@ pub fn tail<W: Watch>(spec: &RunSpec, question: &Question, watch: &W) -> Result<
     let mut json = reduction.finish(end);
     json["digest"] = digest.hex().into();
     json["events"] = digest.events().into();
+    json["quota"] = spec.cgroups.iter().any(|cgroup| cgroup.bandwidth.is_some()).into();
     Ok(json)
 }

@@ -96,7 +96,7 @@ impl PerfettoReader {
         }
         let Some(bundle) = packet.ftrace_events else { return Ok(()) };
         if bundle.cpu.unwrap_or(0) as usize >= MAX_CPUS {
-            return Err(self.packets.malformed(offset, "a CPU number no kernel has"));
+            return Err(self.packets.malformed(offset, "a CPU number that no kernel has"));
         }
         let generic = bundle.event.iter().filter_map(|event| event.generic.as_ref());
         for line in generic.filter(|generic| generic.event_name.as_deref() == Some(super::HEADER_EVENT)) {

@@ -100,7 +100,7 @@ fn damage_is_named_with_its_offset() {
         (b"\x0a\x7f".to_vec(), "the file ends inside a packet"),
         (b"\x0a\xff\xff\xff\xff\x7f".to_vec(), "a packet of 34359738367 bytes"),
         (b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01".to_vec(), "a packet's length of more than 9 bytes"),
-        (packet(wakings(5000, &[1])), "a CPU number no kernel has"),
+        (packet(wakings(5000, &[1])), "a CPU number that no kernel has"),
         (packet(unequal), "compact events with columns of 3 and 2 values"),
         (packet(no_comm), "no interned comm 1"),
     ];

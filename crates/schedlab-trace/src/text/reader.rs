@@ -137,7 +137,7 @@ fn lost_events(line: &str) -> Option<u64> {
 
 fn prefix(line: &str) -> Result<Prefix<'_>, String> {
     let (comm, pid, cpu, rest) = task_and_cpu(line).ok_or("expected 'task-pid [cpu] time: event: fields'")?;
-    let cpu = cpu.filter(|cpu| (*cpu as usize) < MAX_CPUS).ok_or("a CPU number no kernel has")?;
+    let cpu = cpu.filter(|cpu| (*cpu as usize) < MAX_CPUS).ok_or("a CPU number that no kernel has")?;
     let (word, after) = word(rest);
     let (flags, stamp, after) = match word.ends_with(':') {
         true => (Flags::NONE, word, after),

@@ -89,7 +89,7 @@ impl Known {
         let text = |i: usize| record.text(&format.fields[self.fields[i]]);
         let cpu = |i: usize| match u32::try_from(number(i)?) {
             Ok(cpu) if (cpu as usize) < MAX_CPUS => Ok(CpuId(cpu)),
-            _ => Err(format!("{}: a CPU number no kernel has", format.name)),
+            _ => Err(format!("{}: a CPU number that no kernel has", format.name)),
         };
         let one = |kind| Ok(What::one(kind, text(0)?));
         match KNOWN[self.event].0 {
