@@ -139,6 +139,8 @@ def models(comparison: Comparison) -> list[str]:
         why = feasible.why_not(comparison.scenario)
         if why is None:
             lines += ["to confirm on real kernels:", f"  {on_real_kernels(comparison)}"]
+            if comparison.scenario.machine.cpus > 1:
+                lines.append("  (counts only: durations on several emulated CPUs depend on the host)")
         else:
             lines.append(f"--arm vm cannot confirm this: {why}")
     return lines
