@@ -167,12 +167,12 @@ impl RwSem {
     }
 
     /// A task that does not spin joins the queue; readers that can have the semaphore are `woken`.
-    pub fn queue(&mut self, waiter: Waiter, all: bool, woken: &mut Vec<TaskId>) {
+    pub fn queue(&mut self, waiter: Waiter, all: bool, now: Nanos, woken: &mut Vec<TaskId>) {
         self.waiters.push_back(waiter);
         if self.writer.is_none() && !self.readers.is_empty() {
             self.rwsem_mark_wake(all, woken);
         } else if self.is_free() {
-            self.rwsem_wake(all, woken);
+            self.rwsem_wake(all, now, woken);
         }
         woken.retain(|other| *other != waiter.task);
     }
@@ -199,9 +199,9 @@ impl RwSem {
         true
     }
 
-    /// The first waiter, if it has requested the handoff: it spins while a writer runs.
+    /// The first waiter, if it is a writer that has requested the handoff: it spins while a writer runs.
     pub fn handoff_waiter(&self) -> Option<TaskId> {
-        self.waiters.front().filter(|_| self.handoff).map(|first| first.task)
+        self.waiters.front().filter(|first| self.handoff && first.write).map(|first| first.task)
     }
 
     /// A holder releases it (`up_read`, `up_write`), without waking the waiters. True: no task holds it any more.
@@ -216,12 +216,13 @@ impl RwSem {
     }
 
     /// `rwsem_wake`: the first waiter is woken if it is a writer; if it is a reader, the waiting readers get the
-    /// semaphore unless a writer has acquired it meanwhile.
-    pub fn rwsem_wake(&mut self, all: bool, woken: &mut Vec<TaskId>) {
+    /// semaphore. If a writer has acquired it meanwhile, a reader that has waited for too long requests the handoff.
+    pub fn rwsem_wake(&mut self, all: bool, now: Nanos, woken: &mut Vec<TaskId>) {
         match self.waiters.front() {
             Some(first) if first.write => woken.push(first.task),
             Some(_) if self.writer.is_none() => self.rwsem_mark_wake(all, woken),
-            _ => {}
+            Some(first) => self.handoff |= now >= first.timeout,
+            None => {}
         }
     }
 
@@ -282,9 +283,27 @@ mod tests {
         let mut sem = RwSem::default();
         assert!(sem.try_lock(A, true, true, &mut Vec::new()));
         for (task, write) in queue {
-            sem.queue(waiter(*task, *write, 4_000_000), true, &mut Vec::new());
+            sem.queue(waiter(*task, *write, 4_000_000), true, 0, &mut Vec::new());
         }
         sem
+    }
+
+    /// A writer that spins takes the semaphore before the reader is woken, but only once after the reader's timeout.
+    #[test]
+    fn a_reader_that_has_waited_for_too_long_requests_the_handoff() {
+        for (now, handed_over) in [(3_999_999, false), (4_000_000, true)] {
+            let mut sem = held_by_writer(&[(B, false)]);
+            let mut woken = Vec::new();
+            for (holder, spinner) in [(A, C), (C, D)] {
+                sem.spin(spinner, true);
+                assert!(sem.release(holder));
+                let steals = sem.try_spinner(spinner);
+                assert_eq!(steals, spinner == C || !handed_over);
+                sem.rwsem_wake(true, now, &mut woken);
+            }
+            assert_eq!(woken, if handed_over { vec![B] } else { vec![] });
+            assert_eq!((sem.is_held_by(B), sem.handoff_waiter()), (handed_over, None));
+        }
     }
 
     #[test]
@@ -293,7 +312,7 @@ mod tests {
             let mut sem = held_by_writer(&[(B, false), (C, true), (D, false)]);
             let mut woken = Vec::new();
             assert!(sem.release(A));
-            sem.rwsem_wake(all, &mut woken);
+            sem.rwsem_wake(all, 0, &mut woken);
             assert_eq!(woken, expected);
             assert!(expected.iter().all(|reader| sem.is_held_by(*reader)) && !sem.try_queued(C, 0));
         }
@@ -358,14 +377,14 @@ mod tests {
                     if action == 0 {
                         sem.downgrade_write(task, all, &mut woken);
                     } else if sem.release(task) {
-                        sem.rwsem_wake(all, &mut woken);
+                        sem.rwsem_wake(all, now, &mut woken);
                     }
                 } else if sem.is_queued(task) {
                     if !asleep.contains(&task) && !sem.try_queued(task, now) {
                         asleep.push(task);
                     }
                 } else if !sem.try_lock(task, write, all, &mut woken) {
-                    sem.queue(waiter(task, write, now + 20), all, &mut woken);
+                    sem.queue(waiter(task, write, now + 20), all, now, &mut woken);
                     if !sem.try_queued(task, now) && !sem.is_held_by(task) {
                         asleep.push(task);
                     }
@@ -378,7 +397,7 @@ mod tests {
                 let holders: Vec<TaskId> = (0..6).map(TaskId).filter(|task| sem.is_held_by(*task)).collect();
                 for holder in holders {
                     if sem.release(holder) {
-                        sem.rwsem_wake(all, &mut woken);
+                        sem.rwsem_wake(all, now, &mut woken);
                     }
                 }
                 asleep.retain(|sleeper| !woken.contains(sleeper));

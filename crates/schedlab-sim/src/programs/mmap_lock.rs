@@ -114,10 +114,10 @@ fn spin_step<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
 
 fn queue<S: Sink>(x: &mut Running<S>, op: Op, write: bool) -> bool {
     let (task, now, all) = (x.task, x.run.now, since_rewrite(x));
-    let timeout = now + if is_realtime(x) { 0 } else { rwsem_wait_timeout(x.kernel.tick_nsec) };
+    let timeout = now + if write && is_realtime(x) { 0 } else { rwsem_wait_timeout(x.kernel.tick_nsec) };
     let mut woken = Vec::new();
     let Some(lock) = lock_of(x) else { return true };
-    lock.queue(Waiter { task, write, timeout }, all, &mut woken);
+    lock.queue(Waiter { task, write, timeout }, all, now, &mut woken);
     let taken = lock.is_held_by(task) || lock.try_queued(task, now);
     wake(x, woken);
     if taken {
@@ -203,7 +203,7 @@ pub fn release_mmap_lock<S: Sink>(x: &mut Running<S>, op: Op) {
     if !holds_mmap_lock(x) {
         return;
     }
-    let (task, all) = (x.task, since_rewrite(x));
+    let (task, now, all) = (x.task, x.run.now, since_rewrite(x));
     let process = x.task().process;
     let Some(process) = x.kernel.mmap.as_deref_mut().and_then(|mmap| mmap.shared(process)) else { return };
     process.forks = false;
@@ -213,7 +213,7 @@ pub fn release_mmap_lock<S: Sink>(x: &mut Running<S>, op: Op) {
     wake_next_spinner(x);
     let mut woken = Vec::new();
     if let Some(lock) = lock_of(x) {
-        lock.rwsem_wake(all, &mut woken);
+        lock.rwsem_wake(all, now, &mut woken);
     }
     wake(x, woken);
 }
