@@ -156,7 +156,8 @@ class SeedTail:
     slowest: Sequence[Sample]
     loads: Sequence[Load]
     quota: bool = False
-    """Whether a control group has a quota: time in which it is throttled is part of `behind` and `waking`."""
+    """Whether a control group has a quota: time in which it is throttled is part of `behind` and `waking`, and of
+    `queued` if the threads that serve the queue were throttled."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
 from schedlab.comparison import Column
 from schedlab.outcome import Run
 from schedlab.render.capacity import _threads, capacity
-from schedlab.render.causes import MEANS, causes, difference
+from schedlab.render.causes import MEANS, cause, causes, difference
 from schedlab.render.overload import overload
 from schedlab.tail import Band, Load, Parts, SeedTail, Tail
 
@@ -30,6 +31,15 @@ def tail(
 
 def said(found: Tail, part: str = "behind") -> str:
     return overload(found, part, found.slow)
+
+
+def test_a_quota_is_named_as_a_possible_cause_instead_of_overload() -> None:
+    found = tail([1000, 1000], [900, 900], over=900)
+    assert "overloaded" in cause(found, "m")
+    limited = replace(found, seeds=[replace(one, quota=True) for one in found.seeds])
+    text = cause(limited, "m")
+    assert "overloaded" not in text
+    assert "A control group has a quota, and time in which it was throttled counts as waiting here" in text
 
 
 def test_cpus_that_are_used_are_named() -> None:

@@ -105,6 +105,15 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
     return write
 
 
+def test_a_page_says_that_its_results_are_not_recorded(toy: Callable[..., str], schedlab: Call) -> None:
+    assert schedlab("reproduce", toy(), "--out", "r", "--short", "--page", "p.md")[0] == 0
+    page = Path("p.md").read_text(encoding="utf-8")
+    assert "These results are not recorded; `--record NAME` keeps results." in page
+    assert "This is the short form, whose results say nothing about agreement." in page
+    assert "Recorded on" not in page
+    assert "--stored" not in page
+
+
 def test_rows_stand_side_by_side(toy: Callable[..., str], schedlab: Call) -> None:
     code, out, err = schedlab("reproduce", toy(), "--out", "r")
     assert code == 0

@@ -76,6 +76,7 @@ def test_every_run_is_there_once_and_shown(whole: Path, sweep: Sweep) -> None:
                            "--export", "e.csv")  # fmt: skip
     assert code == 0
     assert f"0 runs of 6 points to do, {RUNS} done" in err
+    assert "2 seeds per point: a 95% interval needs at least 6, so no change is judged" in err
     assert len(lines("r")) == RUNS, "nothing was done again"
     first = " ".join(out.split("\n\n")[0].split())
     assert first.startswith("toy, simulated at 6 points: ")

@@ -11,6 +11,7 @@ mod change;
 mod clock;
 mod core;
 mod dispatch;
+mod distribute;
 mod hotplug;
 mod idle;
 mod log;

@@ -64,8 +64,8 @@ impl TraceError {
                 Some("known: .ftrace .txt (text, also with .gz), .pftrace (Perfetto), .dat (trace-cmd), .data (perf)")
             }
             Fault::Malformed(_) => Some(concat!(
-                "the file is damaged there, or it is not a trace; known: .ftrace .txt (text of ftrace, trace-cmd report or ",
-                "perf script, also with .gz), .pftrace (Perfetto), .dat (trace-cmd), .data (perf)"
+                "the file is damaged there, or it is not a trace; known: .ftrace .txt (text of ftrace, trace-cmd report ",
+                "or perf script, also with .gz), .pftrace (Perfetto), .dat (trace-cmd), .data (perf)"
             )),
             Fault::Io(_) => None,
         }

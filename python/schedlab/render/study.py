@@ -206,7 +206,8 @@ def score_lines(s: Score) -> list[str]:
     sign = f"sign agreement: {s.agreed} of {plural(s.counted, 'row')} beyond noise{share}"
     lines = [f"{sign}; {missed}" if missed else sign, f"inside noise: {plural(s.inside_noise, 'row')}"]
     if s.agreed and s.certain:
-        lines.append(f"of those that agree, {s.certain} have a 95% interval that excludes 0")
+        verb = "has" if s.certain == 1 else "have"
+        lines.append(f"of those that agree, {s.certain} {verb} a 95% interval that excludes 0")
     elif s.agreed:
         lines.append("none of those that agree has a 95% interval that excludes 0")
     if any(s.tiny):

@@ -56,7 +56,7 @@ impl FairClass<'_> {
             return Push::NotNeeded;
         }
         let curr = self.core.curr(src).or(self.fair.curr(src));
-        if curr.is_some_and(|curr| !self.core.tasks[curr.index()].allows(env.this)) {
+        if curr.is_none_or(|curr| !self.core.tasks[curr.index()].allows(env.this)) {
             return Push::Forbidden;
         }
         let rq = &mut self.core.rqs[src.index()];

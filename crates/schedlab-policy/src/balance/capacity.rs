@@ -43,7 +43,7 @@ impl FairClass<'_> {
             return;
         }
         let hz = u64::from(self.fair.config.hz());
-        let longest = (hz * self.core.topology.all().count() as u64 / 10).max(1);
+        let longest = self.core.max_load_balance_interval(hz);
         let interval = (self.core.domains.state(env.this, env.level).balance_interval * hz).div_ceil(1000);
         let capacity = match env.level.checked_sub(1) {
             None => self.update_cpu_capacity(env),

@@ -71,7 +71,7 @@ impl FairClass<'_> {
             self.core.domains.state(cpu, level).balance_interval * if busy { self.core.rules.busy_factor } else { 1 };
         // msecs_to_jiffies rounds up.
         let jiffies = (ms * hz).div_ceil(1000).saturating_sub(u64::from(busy && self.core.rules.busy_jiffy_less));
-        let most = (hz * self.core.topology.all().count() as u64 / 10).max(1);
+        let most = self.core.max_load_balance_interval(hz);
         jiffies.clamp(1, most)
     }
 }

@@ -165,7 +165,7 @@ impl FairClass<'_> {
             stats.misfit_load = u64::from(!group.cpus.iter().any(fits));
         }
         let (home, entity) = (self.core.tasks[task.index()].cpu, self.fair.entity(task));
-        if entity.on_rq && group.mask.has(home) {
+        if entity.on_rq && group.mask.has(home) && considers(home) {
             // A damaged trace may have the task on a queue that is empty.
             stats.nr_running = stats.nr_running.saturating_sub(1);
             stats.h_nr_running = stats.h_nr_running.saturating_sub(1);

@@ -188,6 +188,13 @@ impl SchedClass for Rt {
         self.sync(core, cpu);
     }
 
+    fn set_cpus_allowed(&mut self, core: &mut Core, task: TaskId, _: Nanos) {
+        // A queued task is dequeued and enqueued again, at its place but in `pushable_tasks`.
+        if self.on_rq(task) && self.curr(core.cpu_of(task)) != Some(task) {
+            self.enqueue_pushable_task(task);
+        }
+    }
+
     fn switched_from(&mut self, _: &mut Core, task: TaskId, _: Nanos) {
         self.set_policy(task, None);
     }

@@ -108,16 +108,20 @@ impl<L: ClassList> Sched<L> {
         }
         let before = self.core.tasks[task.index()].affinity.take();
         self.core.tasks[task.index()].set_affinity(Some(&wanted), &self.core.possible);
-        if before != self.core.tasks[task.index()].affinity {
-            self.class_of(task).set_cpus_allowed(task, now);
-        }
-        if active.has(self.cpu_of(task)) || !self.on_rq(task) {
+        let changes = before != self.core.tasks[task.index()].affinity;
+        let stays = active.has(self.cpu_of(task)) || !self.on_rq(task);
+        if !changes && stays {
             return None;
         }
-        match self.core.rules.affinity_distributes {
+        // The kernel chooses a CPU for every change, also if the task need not move.
+        let dest = match self.core.rules.affinity_distributes {
             true => self.core.cpumask_any_and_distribute(this, &active),
             false => active.lowest(),
+        };
+        if changes {
+            self.class_of(task).set_cpus_allowed(task, now);
         }
+        dest.filter(|_| !stays)
     }
 
     /// `move_queued_task`: moves a queued task. A running task is taken off its CPU first, and the caller then picks on

@@ -67,7 +67,7 @@ pub struct Core {
     /// A trace shows the capacities of CPUs.
     pub(super) capacities_shown: bool,
     /// The CPU that `cpumask_any_and_distribute` returned last, by executing CPU.
-    distribute_cpu_mask_prev: Box<[usize]>,
+    pub(super) distribute_cpu_mask_prev: Box<[usize]>,
     /// The number of tasks ever added.
     births: u64,
     /// Some task is or was of a class above the lowest one that has tasks: from then on core code walks the classes.
@@ -441,64 +441,8 @@ impl Core {
         self.jiffies_shown.unwrap_or(self.jiffies_at_0 + now / self.tick_nsec)
     }
 
-    /// `cpumask_any_and_distribute`: the next CPU after the one returned last on the executing CPU (`this`), at first
-    /// the one after CPU 0.
-    pub(crate) fn cpumask_any_and_distribute(&mut self, this: CpuId, wanted: &CpuMask) -> Option<CpuId> {
-        let prev = &mut self.distribute_cpu_mask_prev[this.index()];
-        let next = wanted.next_from(*prev + 1).or_else(|| wanted.lowest())?;
-        *prev = next.index();
-        Some(next)
-    }
-
-    /// The second half of `find_lowest_rq` and of `find_later_rq`: of the CPUs wanted the task's own, else the
-    /// executing one (`this`) or any in the smallest domain around its own.
-    pub(crate) fn nearest_to(&mut self, task: TaskId, wanted: &CpuMask, this: CpuId) -> Option<CpuId> {
-        let (home, distributes) = (self.cpu_of(task), self.rules.rt_distributes);
-        if wanted.has(home) {
-            return Some(home);
-        }
-        for level in 0..self.domains.depth(home) {
-            let span = &self.domains.at(home, level).span;
-            if wanted.has(this) && span.has(this) {
-                return Some(this);
-            }
-            let near = wanted.and(span);
-            let any = if distributes { self.cpumask_any_and_distribute(this, &near) } else { near.lowest() };
-            if any.is_some() {
-                return any;
-            }
-        }
-        if wanted.has(this) {
-            return Some(this);
-        }
-        match distributes {
-            true => self.cpumask_any_and_distribute(this, wanted),
-            false => wanted.lowest(),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{Sched, Version};
-    use std::collections::BTreeSet;
-
-    #[test]
-    fn the_rotor_of_a_cpu_stands_anywhere_at_the_start() {
-        let first = |draw| {
-            let topology = Arc::new(Topology::regular(1, 1, 4, 1, true).unwrap());
-            let mut sched = Sched::new(KernelConfig::new(Version::find("6.12.107").unwrap(), 4, 250), topology);
-            sched.set_ties(Ties::new(draw, 1));
-            let mut next = |cpu| sched.core.cpumask_any_and_distribute(CpuId(cpu), &CpuMask::first(4)).unwrap();
-            let (first, second) = (next(2), next(2));
-            assert_eq!(second.0, (first.0 + 1) % 4);
-            if draw.is_none() {
-                assert_eq!(next(3), first, "each CPU has its own");
-            }
-            first
-        };
-        assert_eq!(first(None), CpuId(1), "the first one skips CPU 0");
-        assert_eq!((0..50).map(|draw| first(Some(draw))).collect::<BTreeSet<_>>().len(), 4);
+    /// `max_load_balance_interval` in jiffies (`update_max_interval`).
+    pub(crate) fn max_load_balance_interval(&self, hz: u64) -> Jiffies {
+        (hz * self.topology.all().count() as u64 / 10).max(1)
     }
 }

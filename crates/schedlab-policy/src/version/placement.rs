@@ -161,8 +161,8 @@ rules! {
     hotplug_is_synchronous: bool = false,
         from "6.10" by "2125c0034c5d" => true;
 
-    /// A task that must leave its CPU for a new affinity goes to the CPU after the one that the last such task went to,
-    /// by calling CPU, not to the first one.
+    /// A task that must leave its CPU for a new affinity goes to the CPU after the one that was chosen at the last
+    /// change of an affinity on the calling CPU, not to the first one.
     BOTH "affinity: CPU of a task that must move" in "__set_cpus_allowed_ptr"
     affinity_distributes: bool = false,
         from "5.7" by "46a87b3851f0" => true;
@@ -253,7 +253,7 @@ rules! {
         from "6.1.178" by "82d6e01a0699" => true,
         from "6.12.97" by "82d6e01a0699" => true,
         // Not read; later than 6.12.97.
-        from "6.18.44" by "82d6e01a0699" => true;
+        seen "6.18.44" by "82d6e01a0699" => true;
 
     /// How uneven NUMA nodes may stay.
     BOTH "balance: NUMA imbalance" in "adjust_numa_imbalance"
