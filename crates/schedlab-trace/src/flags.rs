@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn need_resched_is_told_from_the_lazy_one() {
+    fn need_resched_differs_from_the_lazy_flag() {
         let cases = [
             ("dN...", true, false),
             ("dn", true, false),

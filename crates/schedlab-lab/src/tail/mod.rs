@@ -67,6 +67,7 @@ pub fn tail<W: Watch>(spec: &RunSpec, question: &Question, watch: &W) -> Result<
     let mut json = reduction.finish(end);
     json["digest"] = digest.hex().into();
     json["events"] = digest.events().into();
-    json["quota"] = spec.cgroups.iter().any(|cgroup| cgroup.bandwidth.is_some()).into();
+    let runs = spec.guests.iter().map(|guest| &guest.run).chain([spec]);
+    json["quota"] = runs.flat_map(|run| run.cgroups.iter()).any(|cgroup| cgroup.bandwidth.is_some()).into();
     Ok(json)
 }

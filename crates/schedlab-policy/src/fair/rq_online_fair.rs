@@ -106,6 +106,7 @@ mod tests {
                 load(&sched)
             };
             if follows {
+                // With CPU 7 the sum would have grown to about 1.4 times the one before.
                 assert_eq!(reports(7, 60 * MSEC), 0, "{row}");
                 let own = reports(6, 60 * MSEC);
                 assert!(own > 0 && own < before + before / 4, "{row}: {own} of {before}");

@@ -64,9 +64,9 @@ impl Rt {
         moves
     }
 
-    /// `pick_next_pushable_task` and `pick_highest_pushable_task`: of the tasks that wait on the CPU and may go
-    /// elsewhere, the best one; of equally good ones that which has waited longest (`rt.pushable_tasks`). A task that
-    /// was preempted goes behind them there, though it is the next one to run.
+    /// `pick_next_pushable_task` and `pick_highest_pushable_task`: the first task of `rt.pushable_tasks` that suits.
+    /// The list holds the tasks that wait on the CPU and may run elsewhere, in order of priority; equal ones in the
+    /// order in which they began to wait. A preempted task is added behind its equals, although it runs before them.
     fn pick_pushable_task(&self, core: &Core, cpu: CpuId, suits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
         let curr = self.curr(cpu);
         let waiting = self.queued(cpu).filter(|task| Some(*task) != curr && !core.is_pinned(*task) && suits(*task));

@@ -189,7 +189,8 @@ impl SchedClass for Rt {
     }
 
     fn set_cpus_allowed(&mut self, core: &mut Core, task: TaskId, _: Nanos) {
-        // A queued task is dequeued and enqueued again, at its place but in `pushable_tasks`.
+        // The kernel dequeues and enqueues a queued task: it keeps its place on the runqueue, but not in
+        // `pushable_tasks`.
         if self.on_rq(task) && self.curr(core.cpu_of(task)) != Some(task) {
             self.enqueue_pushable_task(task);
         }

@@ -33,7 +33,7 @@ struct RtEntity {
     time_slice: u64,
     exec_start: Nanos,
     sum_exec_runtime: Nanos,
-    /// When it began to wait (`enqueue_pushable_task`), as a number that grows.
+    /// Sequence number of the last `enqueue_pushable_task`.
     pushable: u64,
 }
 
@@ -61,7 +61,7 @@ pub struct Rt {
     rqs: Vec<RtRq>,
     tasks: Vec<RtEntity>,
     links: Vec<Link>,
-    /// How often a task has begun to wait.
+    /// Number of calls of `enqueue_pushable_task`.
     waits: u64,
     limit: RtLimit,
     share: bool,

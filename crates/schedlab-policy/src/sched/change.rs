@@ -113,7 +113,7 @@ impl<L: ClassList> Sched<L> {
         if !changes && stays {
             return None;
         }
-        // The kernel chooses a CPU for every change, also if the task need not move.
+        // The kernel selects a CPU at every change, even if the task need not move.
         let dest = match self.core.rules.affinity_distributes {
             true => self.core.cpumask_any_and_distribute(this, &active),
             false => active.lowest(),

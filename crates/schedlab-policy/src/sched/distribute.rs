@@ -1,12 +1,12 @@
-//! One of several CPUs that suit a task equally (`cpumask_any_and_distribute`, lib/cpumask.c).
+//! Selects one of several equally suitable CPUs (`cpumask_any_and_distribute`, lib/cpumask.c).
 
 use schedlab_model::{CpuId, CpuMask, TaskId};
 
 use super::Core;
 
 impl Core {
-    /// `cpumask_any_and_distribute`: the next CPU after the one returned last on the executing CPU (`this`), at first
-    /// the one after CPU 0.
+    /// `cpumask_any_and_distribute`: the next CPU after the one that the executing CPU (`this`) selected last; the
+    /// first selection starts after CPU 0.
     pub(crate) fn cpumask_any_and_distribute(&mut self, this: CpuId, wanted: &CpuMask) -> Option<CpuId> {
         let prev = &mut self.distribute_cpu_mask_prev[this.index()];
         let next = wanted.next_from(*prev + 1).or_else(|| wanted.lowest())?;
@@ -14,8 +14,8 @@ impl Core {
         Some(next)
     }
 
-    /// The second half of `find_lowest_rq` and of `find_later_rq`: of the CPUs wanted the task's own, else the
-    /// executing one (`this`) or any in the smallest domain around its own.
+    /// The second half of `find_lowest_rq` and of `find_later_rq`: the task's own CPU if it is wanted, else the
+    /// executing one (`this`) or any wanted CPU in the smallest domain of the task's CPU that has one.
     pub(crate) fn nearest_to(&mut self, task: TaskId, wanted: &CpuMask, this: CpuId) -> Option<CpuId> {
         let (home, distributes) = (self.cpu_of(task), self.rules.rt_distributes);
         if wanted.has(home) {

@@ -171,7 +171,7 @@ impl Model {
     /// reported `others`.
     fn is_weight_of(&self, group: GroupId, shown: QueueWeight, load: i64, others: i64) -> bool {
         let (task_group, config) = (self.fair().group(group), &self.fair().config);
-        let (cpus, signals) = (config.nr_cpus as u64, &config.rules.pelt);
+        let (cpus, signals) = (self.active.count() as u64, &config.rules.pelt);
         let shares = task_group.load.shares_to_divide(task_group.shares, cpus, signals) as i64;
         let total = others.wrapping_add(load);
         total > 0 && (shares.wrapping_mul(load) / total).min(shares) == shown.weight as i64

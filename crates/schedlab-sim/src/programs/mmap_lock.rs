@@ -114,11 +114,13 @@ fn spin_step<S: Sink>(x: &mut Running<S>, op: Op) -> bool {
 
 fn queue<S: Sink>(x: &mut Running<S>, op: Op, write: bool) -> bool {
     let (task, now, all) = (x.task, x.run.now, since_rewrite(x));
-    // The handoff came with the rewrite.
-    let timeout = match write && is_realtime(x) {
-        _ if !all => Nanos::MAX,
-        true => now,
-        false => now + rwsem_wait_timeout(x.kernel.tick_nsec),
+    let timeout = if !all {
+        // There is no handoff before the rewrite.
+        Nanos::MAX
+    } else if write && is_realtime(x) {
+        now
+    } else {
+        now + rwsem_wait_timeout(x.kernel.tick_nsec)
     };
     let mut woken = Vec::new();
     let Some(lock) = lock_of(x) else { return true };
