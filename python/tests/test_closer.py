@@ -306,7 +306,7 @@ def test_the_time_in_a_queue_is_not_the_tasks() -> None:
     assert (found.queued, found.ran, found.waited, found.slept) == (300, 150, 50, 0)
 
 
-def test_the_parts_of_one_sample_are_told_longest_first() -> None:
+def test_the_parts_of_one_sample_are_listed_longest_first() -> None:
     parts = Parts(500, Counter(queued=300, ran=150, behind=50, slept=0), before=Counter(hog=50))
     text = where_it_went(parts)
     assert text == "in a queue 0.000300 ms; running 0.000150 ms; behind other tasks 0.000050 ms (hog (100%))"

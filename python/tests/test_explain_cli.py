@@ -36,7 +36,7 @@ def scenario(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_the_first_different_decision_is_told(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_first_different_decision_is_shown(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", scenario, "cfs", "eevdf"]) == 0
     out = capsys.readouterr().out
     assert "two, seed 1: cfs and eevdf first differ at " in out
@@ -66,7 +66,7 @@ def test_the_same_rule_on_the_same_numbers_names_the_flags(tmp_path: Path, capsy
     assert said in out
 
 
-def test_variants_that_never_part(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_variants_that_never_diverge(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", scenario, "eevdf", "same"]) == 0
     assert "do not differ in what was scheduled" in capsys.readouterr().out
     assert main(["explain", scenario, "eevdf", "same", "--json"]) == 0
@@ -178,6 +178,15 @@ def test_a_difference_of_costs_alone_is_named(tmp_path: Path, capsys: pytest.Cap
     assert "no decision differs, only costs" in out, out
     assert " since its last common event " in out
     assert " earlier decisions are the same" in out
+
+
+def test_cpus_that_go_offline_are_named_beside_costs(capsys: pytest.CaptureFixture[str]) -> None:
+    path = Path(__file__).parents[2] / "scenarios/hotplug.toml"
+    assert main(["explain", str(path), "all", "half"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "first differ at 200.000000 ms" in out
+    assert "no decision differs, only costs or the CPUs that are offline" in out
+    assert "earlier decisions are the same, only costs or the CPUs that are offline differ" in out
 
 
 PLACED = """

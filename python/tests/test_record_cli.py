@@ -108,7 +108,7 @@ def test_the_suffix_chooses_the_format(cli: Cli) -> None:
     assert Path("t.dat").read_bytes().startswith(b"\x17\x08\x44tracing")
 
 
-def test_the_steps_are_told_to_who_wants_them(cli: Cli) -> None:
+def test_verbose_shows_the_steps(cli: Cli) -> None:
     _, _, err = cli("--kernel", "image", "-v", "--", "true")
     assert "guest: running the workload\n" in err
     assert Path("image-1cpu.ftrace.gz").exists()
@@ -228,7 +228,7 @@ def _wait_for(condition: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def test_the_machine_is_told_what_was_found_out() -> None:
+def test_the_command_line_of_the_machine() -> None:
     one, two = Machine(Path("k"), 1, 512), Machine(Path("k"), 2, 512, "threadirqs")
     assert "-icount" in one.command(Path("i"), Path("t"))
     assert "-icount" not in two.command(Path("i"), Path("t"))

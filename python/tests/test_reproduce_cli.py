@@ -256,7 +256,7 @@ def test_an_interrupted_reproduction_goes_on_where_it_was(
         assert len(set(seeds)) == len(seeds)
 
 
-def test_a_failed_run_is_told_and_tried_again(toy: Callable[..., str], schedlab: Call) -> None:
+def test_a_failed_run_is_reported_and_repeated(toy: Callable[..., str], schedlab: Call) -> None:
     study = toy(eevdf={"fail_on": [2]})
     code, out, err = schedlab("reproduce", study, "--out", "r", "--reasons", "none")
     assert code == 3

@@ -43,7 +43,7 @@ _QUESTIONS = {
     "placement": "where is {task} placed?",
     "delayed_wakeup": "where is {task} placed? (it woke while its dequeue was delayed)",
     "pull": "is {task} pulled to this CPU?",
-    "order": "no decision differs, only costs",
+    "order": "no decision differs, only {besides}",
 }
 
 _ANSWERS = {
@@ -91,7 +91,9 @@ def divergence_text(
             f"CPU{whose} are the same, in the same order{only}"
         )
     names = divergence["tasks"]
-    question = _QUESTIONS[divergence["question"]].format(task=task(divergence["pid"], names))
+    first, second = (found.changes.get("hotplug") if (found := scenario.variant(v)) else None for v in variants)
+    besides = "costs or the CPUs that are offline" if first != second else "costs"
+    question = _QUESTIONS[divergence["question"]].format(task=task(divergence["pid"], names), besides=besides)
     lines = [
         f"{scenario.name}, seed {seed}: {both} first differ at {ms(divergence['time_ns'])} ms on CPU "
         f"{divergence['cpu']}, after {divergence['common_events']:,} common scheduler events",
@@ -100,9 +102,7 @@ def divergence_text(
     if divergence["costs"]:
         lines += _costs(variants, divergence)
     if divergence["costs"] or divergence["same_rule"]:
-        found = [scenario.variant(name) for name in variants]
-        first, second = (variant.changes.get("hotplug") if variant else None for variant in found)
-        lines += _before(variants, divergence, plugged=first != second)
+        lines += _before(variants, divergence, besides)
     for name, side in zip(variants, divergence["sides"], strict=True):
         lines += ["", *_side(name, side, divergence)]
     return "\n".join(lines)
@@ -129,17 +129,14 @@ def _costs(variants: tuple[str, str], divergence: Mapping[str, Any]) -> list[str
     return lines
 
 
-def _before(variants: tuple[str, str], divergence: Mapping[str, Any], *, plugged: bool) -> list[str]:
+def _before(variants: tuple[str, str], divergence: Mapping[str, Any], besides: str) -> list[str]:
     """If the same rule decides, or only times differ: whether any earlier decision differs.
 
-    `plugged`: the variants take different CPUs offline, which is no decision of the scheduler.
+    `besides`: what else may differ. CPUs that go offline are not a decision of the scheduler.
     """
     words = f"  {_same_rule(variants, divergence)}; " if divergence["same_rule"] else "  "
     if divergence["first_different"] is None:
-        return [
-            f"{words}all {divergence['equal_decisions']:,} earlier decisions are the same, only "
-            f"{'costs or the CPUs that are offline' if plugged else 'costs'} differ"
-        ]
+        return [f"{words}all {divergence['equal_decisions']:,} earlier decisions are the same, only {besides} differ"]
     both = zip(variants, divergence["first_different"], strict=True)
     shown = [line for name, one in both for line in _rule(one, f"    {name}: {_answer(one, divergence)}: ")]
     return [
