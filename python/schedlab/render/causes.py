@@ -69,8 +69,8 @@ def _quota(tail: Tail, part: str) -> str:
     if part not in ("queued", "behind", "waking") or not any(one.quota for one in tail.seeds):
         return ""
     return (
-        "A control group has a quota, and time in which it was throttled counts as waiting here: the samples below, "
-        "explained decision by decision, say which of them it was."
+        "A control group has a quota, and time in which it was throttled counts as waiting here. The explanations of "
+        "the slowest samples below say whether a group was throttled."
     )
 
 
