@@ -11,11 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from schedlab.engine import Cancel, Engine
 from schedlab.errors import InputError, RunError
 from schedlab.judge import Judgement, judge
+from schedlab.native.changed import Difference
 from schedlab.outcome import Outcome, Run
 from schedlab.runner import Job, Runner
 from schedlab.scenario import Metric, Scenario
@@ -89,7 +89,7 @@ def ablate(
     *,
     jobs: int,
     on_outcome: Callable[[Outcome], None] | None = None,
-    differences: Sequence[Mapping[str, Any]] | None = None,
+    differences: Sequence[Difference] | None = None,
 ) -> Ablation:
     """Run everything and judge it in one metric."""
     found = engine.ablation(scenario, a, b) if differences is None else differences
@@ -103,7 +103,7 @@ def _run(
     engine: Engine,
     scenario: Scenario,
     pair: tuple[str, str],
-    found: Sequence[Mapping[str, Any]],
+    found: Sequence[Difference],
     jobs: int,
     on_outcome: Callable[[Outcome], None] | None,
 ) -> tuple[dict[tuple[str, int], Run], list[str]]:
@@ -129,7 +129,7 @@ def acting(
     *,
     jobs: int,
     on_outcome: Callable[[Outcome], None] | None = None,
-) -> list[Mapping[str, Any]]:
+) -> list[Difference]:
     """The differences whose flip changes any event of the first seed: those worth a run with every seed."""
     found = engine.ablation(scenario, a, b)
     seeds = scenario.seeds[:1]
@@ -171,7 +171,7 @@ def _judged(
     scenario: Scenario,
     pair: tuple[str, str],
     metric: Metric,
-    found: Sequence[Mapping[str, Any]],
+    found: Sequence[Difference],
     runs: Samples,
     failures: tuple[str, ...],
 ) -> Ablation:
@@ -251,7 +251,7 @@ class _Values:
 def _values(
     scenario: Scenario,
     metric: Metric,
-    found: Sequence[Mapping[str, Any]],
+    found: Sequence[Difference],
     runs: Samples,
     failures: tuple[str, ...],
 ) -> _Values:
@@ -286,7 +286,7 @@ class _Flip:
         return [y - x for x, y in zip(self.alone, self.missing, strict=True)]
 
 
-def _flip(values: _Values, difference: Mapping[str, Any]) -> _Flip | None:
+def _flip(values: _Values, difference: Difference) -> _Flip | None:
     """None if a run failed."""
     plus, minus = "+" + difference["name"], "-" + difference["name"]
     if plus not in values.kept or minus not in values.kept:

@@ -10,9 +10,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from schedlab.errors import Cancelled, RunError, SchedlabError
+from schedlab.native.explained import FirstDifference, Moment
 from schedlab.render.summary import headline_metric
 from schedlab.tail import Sample, Tail, tail_of, usable
 from schedlab.timeline import Timeline, of_columns
@@ -38,7 +39,7 @@ class Slow:
 
     variant: str
     sample: Sample
-    answer: Mapping[str, Any] | None
+    answer: Moment | None
     trouble: str = ""
 
 
@@ -52,7 +53,7 @@ class Closer:
     """Why this seed, in words."""
     pair: tuple[str, str]
     timelines: Mapping[str, Timeline]
-    divergence: Mapping[str, Any] | None
+    divergence: FirstDifference | None
     """The first decision that differs; None if none does."""
     metric: str
     """Of the slowest samples."""
@@ -199,7 +200,7 @@ def _slowest(repeat: Repeat, tail: Tail) -> list[Slow]:
 
 
 def marks_of(
-    divergence: Mapping[str, Any] | None, slowest: Sequence[Slow], pair: Sequence[str]
+    divergence: FirstDifference | None, slowest: Sequence[Slow], pair: Sequence[str]
 ) -> list[tuple[str, int, int]]:
     """What the buttons of the timeline jump to: a label, a time, and how much around it is shown."""
     marks: list[tuple[str, int, int]] = []

@@ -16,6 +16,10 @@ from schedlab.outcome import Run
 from schedlab.scenario import Scenario
 
 if TYPE_CHECKING:
+    from schedlab.native.changed import Difference, KernelChanges
+    from schedlab.native.explained import FirstDifference, Moment
+    from schedlab.native.replayed import Report
+    from schedlab.native.runs import Columns, Tail
     from schedlab.studies.study import Study
 
 KINDS = ("machines", "kernels", "features", "workloads", "knobs", "metrics", "studies")
@@ -126,7 +130,7 @@ class Engine:
         *,
         around: tuple[list[int], int] | None = None,
         cancel: Cancel | None = None,
-    ) -> dict[str, Any]:
+    ) -> Columns:
         """One run as the columns of a timeline, with its digest; nothing is written to disk.
 
         `around` are points of time (ns) and how many records are kept before and after each; None: all of the run.
@@ -135,7 +139,7 @@ class Engine:
             self._translated(f" (variant `{variant}`, seed {seed})"),
             self._noted(scenario, f"{variant} seed {seed}", cancel) as handle,
         ):
-            found: dict[str, Any] = documents.loads(
+            found: Columns = documents.loads(
                 self._native.timeline(scenario.handle, variant, seed, around=around, cancel=handle)
             )
             return found
@@ -149,20 +153,20 @@ class Engine:
         bands: Sequence[tuple[int, int]],
         *,
         cancel: Cancel | None = None,
-    ) -> dict[str, Any]:
+    ) -> Tail:
         """Where the time of the samples of a metric went that lie within each band of durations (ns), and the load."""
         with (
             self._translated(f" (variant `{variant}`, seed {seed})"),
             self._noted(scenario, f"{variant} seed {seed}", cancel) as handle,
         ):
             text = self._native.tail(scenario.handle, variant, seed, metric, list(bands), cancel=handle)
-        found: dict[str, Any] = documents.loads(text)
+        found: Tail = documents.loads(text)
         return found
 
-    def ablation(self, scenario: Scenario, a: str, b: str) -> list[dict[str, Any]]:
-        """What variant `b` does differently from `a`: rows with `name`, `kind`, `a`, `b` and `within`."""
+    def ablation(self, scenario: Scenario, a: str, b: str) -> list[Difference]:
+        """What variant `b` does differently from `a`."""
         with self._translated():
-            rows: list[dict[str, Any]] = documents.loads(self._native.ablation(scenario.handle, a, b))
+            rows: list[Difference] = documents.loads(self._native.ablation(scenario.handle, a, b))
             return rows
 
     def run_hybrid(
@@ -179,26 +183,26 @@ class Engine:
 
     def explain(
         self, scenario: Scenario, a: str, b: str, seed: int, *, cancel: Cancel | None = None
-    ) -> dict[str, Any] | None:
+    ) -> FirstDifference | None:
         """The first decision that differs between two variants; `None` if all events are equal."""
         with self._translated(f" (variants `{a}` and `{b}`, seed {seed})"):
             text = self._native.explain(scenario.handle, a, b, seed, cancel=cancel)
-            divergence: dict[str, Any] | None = documents.loads(text)
+            divergence: FirstDifference | None = documents.loads(text)
             return divergence
 
     def why(
         self, scenario: Scenario, variant: str, seed: int, task: str, at_ns: int, *, cancel: Cancel | None = None
-    ) -> dict[str, Any]:
+    ) -> Moment:
         """Why a task waits, runs or sleeps at a moment."""
         with self._translated(f" (variant `{variant}`, seed {seed})"):
             text = self._native.why(scenario.handle, variant, seed, task, at_ns, cancel=cancel)
-            answer: dict[str, Any] = documents.loads(text)
+            answer: Moment = documents.loads(text)
             return answer
 
-    def changes(self, a: str, b: str) -> dict[str, Any]:
+    def changes(self, a: str, b: str) -> KernelChanges:
         """What changed from kernel `a` to kernel `b`: both, and `differences` with their commits."""
         with self._translated():
-            found: dict[str, Any] = documents.loads(self._native.changes(a, b))
+            found: KernelChanges = documents.loads(self._native.changes(a, b))
             return found
 
     def listing(self, kind: str, kernel: str | None = None) -> list[dict[str, Any]]:
@@ -222,11 +226,11 @@ class Engine:
         first: int | None = None,
         explain: tuple[str, int] | None = None,
         cancel: Cancel | None = None,
-    ) -> list[dict[str, Any]]:
+    ) -> list[Report]:
         """Reports of one kernel row, or of every row, on a recorded trace; the first explains a task at a time (ns)."""
         with self._translated():
             text = self._native.replay(trace, kernel, matrix=matrix, first=first, explain=explain, cancel=cancel)
-            reports: list[dict[str, Any]] = documents.loads(text)
+            reports: list[Report] = documents.loads(text)
             return reports
 
     def row_of(self, release: str) -> str | None:

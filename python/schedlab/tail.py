@@ -8,16 +8,17 @@ what makes them slow.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from schedlab.errors import RunError
 
 if TYPE_CHECKING:
     from schedlab.comparison import Column
     from schedlab.engine import Cancel, Engine
+    from schedlab.native import runs
     from schedlab.outcome import Series
     from schedlab.scenario import Scenario
 
@@ -49,7 +50,7 @@ class Parts:
     """What the threads of the program did during `queued`: ns times threads running, runnable, asleep."""
 
     @classmethod
-    def of(cls, d: Mapping[str, Any]) -> Parts:
+    def of(cls, d: runs.Account) -> Parts:
         wakers = Counter({(kind, name): ns for kind, name, ns in d["wakers"]})
         running, runnable, asleep = d["threads"]
         return cls(
@@ -88,7 +89,7 @@ class Band:
     """Samples by the tenth of the time after the warm-up in which they ended, 0 to 9."""
 
     @classmethod
-    def of(cls, d: Mapping[str, Any]) -> Band:
+    def of(cls, d: runs.Band) -> Band:
         tenths = Counter(dict(enumerate(d["tenths"])))
         return cls(d["count"], Parts.of(d), Counter(d["tasks"]), Counter(d["lanes"]), tenths)
 
@@ -228,14 +229,14 @@ def usable(series: Series | None) -> bool:
     return series is not None and series.unit in UNITS_NS and bool(series.histogram)
 
 
-def _seed(seed: int, found: Mapping[str, Any]) -> SeedTail:
+def _seed(seed: int, found: runs.Tail) -> SeedTail:
     slow, middle = (Band.of(band) for band in found["bands"])
     slowest = [Sample(d["at"], d["pid"], d["task"], d["lane"], Parts.of(d)) for d in found["slowest"]]
     tenths = [(count, ns) for count, ns in found["tenths"]]
     return SeedTail(seed, slow, middle, tenths, slowest, [_load(d) for d in found["load"]], found.get("quota", False))
 
 
-def _load(d: Mapping[str, Any]) -> Load:
+def _load(d: runs.Load) -> Load:
     cpus = d["cpus"]
-    sums = (d[key] for key in ("runnable", "over", "full", "lost", "most"))
+    sums = (d["runnable"], d["over"], d["full"], d["lost"], d["most"])
     return Load(d["kernel"], d["time"], [c[0] for c in cpus], [c[1] for c in cpus], *sums)

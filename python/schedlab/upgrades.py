@@ -10,14 +10,12 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from schedlab.engine import Engine
+from schedlab.native.changed import Change, Changelog, Effect, KernelChange, KernelChanges, Shown
 
 COMMIT = re.compile(r"\b[0-9a-f]{12}\b")
 PREEMPTION = "preemption models"
-
-Difference = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +80,7 @@ class Effects:
         return cls(tuple(table["first"]), table["does"], table["shown"], table["preemption"])
 
 
-def changes(engine: Engine, before: str, after: str, folder: Path) -> dict[str, Any]:
+def changes(engine: Engine, before: str, after: str, folder: Path) -> Changelog:
     """The document of `schedlab changelog`: differences in the order in which to read them.
 
     A difference has `does` (a sentence), `first` (whether most workloads meet it) and `scenarios` in `folder` that show
@@ -92,14 +90,8 @@ def changes(engine: Engine, before: str, after: str, folder: Path) -> dict[str, 
     """
     found = engine.changes(before, after)
     effects, shown = Effects.read(), _scenarios(folder)
-    differences: list[Difference] = [*_preemption(engine, found, effects.preemption), *found["differences"]]
-    listed = [d for d in differences if d["changes"] and not _nothing(d)]
-    for d in listed:
-        d["does"], d["first"] = effects.does.get(d["name"]), d["name"] in effects.first
-        best = [folder / effects.shown[d["name"]]] if d["name"] in effects.shown else []
-        d["scenarios"] = [_summary(path) for path in best if path.is_file()] or [
-            shown[change["commit"]] for change in d["changes"] if change["commit"] in shown
-        ]
+    differences = [*_preemption(engine, found, effects.preemption), *found["differences"]]
+    listed = [_effect(d, effects, shown, folder) for d in differences if d["changes"] and not _nothing(d)]
     rank = {name: place for place, name in enumerate(effects.first)}
     listed.sort(key=lambda d: (rank.get(d["name"], len(rank)), _release(d), d["name"]))
     order = [row["id"] for row in engine.listing("kernels")]
@@ -108,41 +100,53 @@ def changes(engine: Engine, before: str, after: str, folder: Path) -> dict[str, 
         **found,
         "backwards": backwards,
         "differences": listed,
-        "without_counterpart": [d["name"] for d in differences if d not in listed],
+        "without_counterpart": [d["name"] for d in differences if not d["changes"] or _nothing(d)],
     }
 
 
-def _nothing(d: Difference) -> bool:
+def _effect(d: KernelChange, effects: Effects, shown: Mapping[str, Shown], folder: Path) -> Effect:
+    """A difference with what it does and which scenarios show it: the best one, else those that name its commits."""
+    best = [folder / effects.shown[d["name"]]] if d["name"] in effects.shown else []
+    scenarios = [_summary(path) for path in best if path.is_file()]
+    scenarios = scenarios or [shown[commit] for c in d["changes"] if (commit := c["commit"]) and commit in shown]
+    name = d["name"]
+    return {**d, "does": effects.does.get(name), "first": name in effects.first, "scenarios": scenarios}
+
+
+def _nothing(d: KernelChange) -> bool:
     """What one kernel does not have, and the other has but does not use."""
     return {d["was"], d["is"]} in ({None, "no"}, {None, "off"})
 
 
-def _preemption(engine: Engine, found: Mapping[str, Any], commits: Mapping[str, str]) -> list[Difference]:
+def _preemption(engine: Engine, found: KernelChanges, commits: Mapping[str, str]) -> list[KernelChange]:
     """Which preemption models there are, the default first."""
     rows = {row["id"]: row for row in engine.listing("kernels")}
-    was, now = (rows[found[side]["id"]] for side in "ab")
+    was, now = (rows[side["id"]] for side in (found["a"], found["b"]))
     models = [", ".join(dict.fromkeys([row["preempt_default"], *row["preempt"]])) for row in (was, now)]
     if models[0] == models[1]:
         return []
     low, high = sorted(_series(row["release"]) for row in (was, now))
     between = {release: commit for release, commit in commits.items() if low < _series(release) <= high}
-    changed = [{"release": release, "first": True, "commit": commit} for release, commit in between.items()]
+    changed: list[Change] = [
+        {"release": release, "first": True, "commit": commit} for release, commit in between.items()
+    ]
     effect = "the models of `preempt=`, the default first"
-    values = {"was": models[0], "is": models[1], "effect": effect, "changes": changed}
-    return [{"kind": "setting", "name": PREEMPTION, **values}]
+    return [
+        {"kind": "setting", "name": PREEMPTION, "effect": effect, "changes": changed, "was": models[0], "is": models[1]}
+    ]
 
 
 def _series(release: str) -> tuple[int, ...]:
     return tuple(int(n) for n in release.split(".")[:2])
 
 
-def _release(d: Difference) -> list[int]:
+def _release(d: KernelChange) -> list[int]:
     return [int(n) for n in re.findall(r"\d+", d["changes"][-1]["release"])]
 
 
-def _scenarios(folder: Path) -> dict[str, dict[str, str]]:
+def _scenarios(folder: Path) -> dict[str, Shown]:
     """By commit, the scenario whose comments name it."""
-    found: dict[str, dict[str, str]] = {}
+    found: dict[str, Shown] = {}
     for path in sorted(folder.rglob("*.toml")):
         comments = "\n".join(line for line in path.read_text().splitlines() if line.startswith("#"))
         for commit in COMMIT.findall(comments):
@@ -150,5 +154,5 @@ def _scenarios(folder: Path) -> dict[str, dict[str, str]]:
     return found
 
 
-def _summary(path: Path) -> dict[str, str]:
+def _summary(path: Path) -> Shown:
     return {"file": str(path), "summary": str(tomllib.loads(path.read_text()).get("summary", ""))}

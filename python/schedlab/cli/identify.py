@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from schedlab.cli.console import Console, write_file
 from schedlab.cli.interrupt import interruptible
@@ -13,8 +11,9 @@ from schedlab.cli.options import Options
 from schedlab.engine import Engine, native_engine
 from schedlab.errors import InputError
 from schedlab.guests import identity, kernels
+from schedlab.native.replayed import Report
 from schedlab.record import Order, identifying, record
-from schedlab.render.identity import share
+from schedlab.render.identity import SIDES, share
 
 TRACES = (".ftrace", ".dat", ".data", ".txt", ".json", ".perfetto-trace", ".pb")
 """The suffixes of traces, before `.gz`: a name that ends in one is no kernel's."""
@@ -63,10 +62,8 @@ def _identify(trace: str, options: Options, console: Console, engine: Engine, ke
     from schedlab.render.document import dump
     from schedlab.render.identity import document, known, named, text
 
-    reports: list[dict[str, Any]] = interruptible(
-        engine, lambda cancel: engine.replay(trace, matrix=True, first=1, cancel=cancel)
-    )
-    ranked: list[Mapping[str, Any]] = sorted(reports, key=fit, reverse=True)
+    reports = interruptible(engine, lambda cancel: engine.replay(trace, matrix=True, first=1, cancel=cancel))
+    ranked = sorted(reports, key=fit, reverse=True)
     if key is not None and named(ranked):
         identity.keep(key, known(ranked))
     if options.json == "-":
@@ -78,12 +75,12 @@ def _identify(trace: str, options: Options, console: Console, engine: Engine, ke
     return 0
 
 
-def fit(report: Mapping[str, Any]) -> tuple[float, int, bool]:
+def fit(report: Report) -> tuple[float, int, bool]:
     """By decisions (unexplained ones do not agree), then by state: probed events, or steps of the printed vruntime.
 
     Among equals the row of the trace's own release comes first.
     """
-    decisions = sum(share(report, side) for side in ("picks", "preemptions"))
+    decisions = sum(share(report, side) for side in SIDES)
     return (
         decisions,
         int(report["state"]["events"]["agreed"]) + int(report["vruntime"]["equal"]),

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from schedlab.cli.console import Console, write_file
 from schedlab.cli.interrupt import interruptible
 from schedlab.cli.options import Options
 from schedlab.engine import Engine, native_engine
 from schedlab.errors import InputError
+from schedlab.native.replayed import Answer
 
 
 def execute(options: Options, console: Console, engine: Engine | None) -> int:
@@ -43,7 +42,7 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     return 0
 
 
-def why(answer: Mapping[str, Any], question: tuple[str, int]) -> None:
+def why(answer: Answer, question: tuple[str, int]) -> None:
     """Raise an error with a hint if there is no answer."""
     task, at = question
     if outside := answer.get("outside"):

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from schedlab.render.explanation import why_lines
+from schedlab.native.replayed import (
+    BalanceReport,
+    Disagreement,
+    Field,
+    Part,
+    PlacementReport,
+    Report,
+    Score,
+    StateScores,
+    TaskCounts,
+)
+from schedlab.render.explanation import whom, why_lines
 from schedlab.render.grid import WIDTH, columns
 from schedlab.render.queue import task
 from schedlab.render.resched import resched
 
 REPLAY_SCHEMA = "schedlab.replay/3"
 
-Report = Mapping[str, Any]
+NO_TASK = "no task of the fair class"
 
 
 def document(trace: str, reports: Sequence[Report]) -> dict[str, Any]:
@@ -41,7 +52,9 @@ def explanation(trace: str, r: Report) -> str:
     answer = r["explanation"]["why"]
     lines = [f"{trace}, row {answer['kernel']}, at {answer['at_ns'] / 1e9:.9f} s", *why_lines(answer)]
     if answer["agrees"] is False:
-        runner, picked = (task(pid, answer["tasks"]) for pid in (answer["runner"], answer["picked"]["pid"]))
+        runner = NO_TASK if answer["runner"] is None else task(answer["runner"], answer["tasks"])
+        # One decision for each level of groups; the last one is that of the task.
+        picked = whom(answer["picked"][-1], answer) if answer["picked"] else NO_TASK
         lines.append(f"the kernel ran {runner}; the row would have picked {picked}")
     return "\n".join(lines)
 
@@ -78,7 +91,7 @@ def _head(trace: str, r: Report) -> str:
 def _unreliable(r: Report) -> list[str]:
     """What replay needs and the trace lacks, and what is not judged because of it, come before every number."""
     lines = [f"unreliable: the trace lacks {', '.join(r['missing'])}"] if r.get("missing") else []
-    if unexplained := sum(r["unexplained"].values()):
+    if unexplained := r["unexplained"]["picks"] + r["unexplained"]["preemptions"]:
         lines.append(f"unreliable: no lag was found that explains {unexplained:,} decisions; they are not judged")
     return lines
 
@@ -110,7 +123,7 @@ def _scores(r: Report) -> str:
     return "\n".join(columns(rows, "<>>><"))
 
 
-def _balances(b: Mapping[str, Any]) -> list[str]:
+def _balances(b: BalanceReport) -> list[str]:
     """Balancing passes that found an imbalance, and the simple rules, if the trace shows them."""
     if not b["decisions"] and not b["quiet"]:
         return []
@@ -132,7 +145,7 @@ def _balances(b: Mapping[str, Any]) -> list[str]:
     return ["\n".join(lines)]
 
 
-def _placements(p: Mapping[str, Any]) -> list[str]:
+def _placements(p: PlacementReport) -> list[str]:
     """The CPUs selected for tasks that wake, fork or exec and may use several; nothing where no probe shows that."""
     if not p["decisions"] and not p["unjudged"]:
         return []
@@ -163,18 +176,18 @@ def _placements(p: Mapping[str, Any]) -> list[str]:
     return ["\n".join(lines)]
 
 
-def _divided(parts: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def _divided(parts: Sequence[Part]) -> list[Part]:
     """The parts, without those that equal the whole."""
     sides = [part["of"] for part in parts]
     return [part for part in parts if sides.count(part["of"]) > 1]
 
 
-def _worst_first(scores: Iterable[tuple[str, Mapping[str, Any]]]) -> list[tuple[str, Mapping[str, Any]]]:
+def _worst_first(scores: Iterable[tuple[str, Score]]) -> list[tuple[str, Score]]:
     """Parts without judged decisions come last."""
     return sorted(scores, key=lambda s: (s[1]["decisions"] == 0, s[1]["share"], -s[1]["decisions"]))
 
 
-def _title(part: Mapping[str, Any]) -> str:
+def _title(part: Part) -> str:
     name, of = str(part["name"]), str(part["of"])
     return "picks" if name == of else f"{name} {of}s"
 
@@ -214,11 +227,11 @@ def _wrap(text: str) -> str:
     return "\n".join(textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_long_words=False))
 
 
-FIELDS = ("vruntime", "deadline", "lag", "zero", "sum", "weight", "count")
+FIELDS: Sequence[Field] = ("vruntime", "deadline", "lag", "zero", "sum", "weight", "count")
 """Of an entity, then of its queue: zero_vruntime, sum_w_vruntime, sum_weight, nr_queued."""
 
 
-def _states(state: Mapping[str, Any]) -> str:
+def _states(state: StateScores) -> str:
     """Every field compared, and the first events that differ, each by the first field that does."""
     if not state["events"]["decisions"]:
         return "the trace contains no state: it was recorded without probes"
@@ -235,13 +248,13 @@ def _states(state: Mapping[str, Any]) -> str:
     return "\n\n".join([*blocks, "\n".join(columns(rows, ">>><<>>"))])
 
 
-def _tasks(t: Mapping[str, Any]) -> str:
+def _tasks(t: TaskCounts) -> str:
     solved = f", {t['solved']:,} unknown lags solved for from decisions" if t["solved"] else ""
     guessed = f", {t['guessed']:,} assumed to be long sleepers" if t["guessed"] else ""
     return f"tasks: {t['seen']:,} seen{solved}{guessed}"
 
 
-def _disagreement(d: Mapping[str, Any]) -> str:
+def _disagreement(d: Disagreement) -> str:
     lines = [f"{d['time_ns'] / 1e9:.6f} s, cpu{d['cpu']}, {d['kind']}: kernel {d['kernel']}, model {d['model']}"]
     if d["rule"]:
         feature = f" [{d['feature']}]" if d["feature"] else ""
@@ -269,7 +282,7 @@ def _disagreement(d: Mapping[str, Any]) -> str:
 def _both(r: Report) -> float:
     """The share of decisions that agree; one that no lag explains does not."""
     scores = (r["picks"], r["preemptions"])
-    asked = sum(s["decisions"] for s in scores) + sum(r["unexplained"].values())
+    asked = sum(s["decisions"] for s in scores) + r["unexplained"]["picks"] + r["unexplained"]["preemptions"]
     return float(sum(s["agreed"] for s in scores) / asked) if asked else 0.0
 
 
@@ -285,7 +298,7 @@ def _shown(r: Report) -> str:
     return _share(_state(r)) if r["state"]["events"]["decisions"] or r["vruntime"]["compared"] else "-"
 
 
-def _counts(score: Mapping[str, Any]) -> list[str]:
+def _counts(score: Score) -> list[str]:
     judged, agreed = score["decisions"], score["agreed"]
     return [f"{judged:,}", f"{agreed:,}", _share(agreed / judged) if judged else "-"]
 
@@ -297,7 +310,7 @@ def _share(share: float) -> str:
     return f"{min(max(100 * share, 0.01), 99.99):.2f}%"
 
 
-def _interval(score: Mapping[str, Any]) -> str:
+def _interval(score: Score) -> str:
     return f"{100 * score['low']:.2f} to {100 * score['high']:.2f}%" if score["decisions"] else "-"
 
 

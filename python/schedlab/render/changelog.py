@@ -5,21 +5,18 @@ from __future__ import annotations
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any
 
+from schedlab.native.changed import Change, Changelog, Effect
 from schedlab.render.grid import WIDTH
 
-Difference = Mapping[str, Any]
 
-
-def text(found: Mapping[str, Any]) -> str:
+def text(found: Changelog) -> str:
     """A head line, then a block for every change."""
     blocks = [_block(d) for d in found["differences"]]
     return "\n\n".join([_head(found), *_direction(found), *blocks, *_counterparts(found)])
 
 
-def markdown(found: Mapping[str, Any]) -> str:
+def markdown(found: Changelog) -> str:
     """The head line, then the changes in two sections."""
     first = [_item(d) for d in found["differences"] if d["first"]]
     others = [_item(d) for d in found["differences"] if not d["first"]]
@@ -28,13 +25,13 @@ def markdown(found: Mapping[str, Any]) -> str:
     return "\n\n".join([f"{_head(found)}.", *_direction(found), *parts, *_counterparts(found)]) + "\n"
 
 
-def _head(found: Mapping[str, Any]) -> str:
+def _head(found: Changelog) -> str:
     counts = Counter(d["kind"] for d in found["differences"])
     named = [f"{n} {kind}{'s' if n > 1 else ''}" for kind, n in counts.items()]
     return f"{found['a']['id']} to {found['b']['id']}: {', '.join(named) or 'nothing changed that is modelled'}"
 
 
-def _direction(found: Mapping[str, Any]) -> list[str]:
+def _direction(found: Changelog) -> list[str]:
     """How to read the sentences if the list goes back to an earlier row."""
     if not found["backwards"] or not found["differences"]:
         return []
@@ -43,7 +40,7 @@ def _direction(found: Mapping[str, Any]) -> list[str]:
     return ["\n".join(_filled(words, ""))]
 
 
-def _counterparts(found: Mapping[str, Any]) -> list[str]:
+def _counterparts(found: Changelog) -> list[str]:
     """What one of the kernels does not have, because its algorithm has no use for it or it is off in the other."""
     count = len(found["without_counterpart"])
     if not count:
@@ -53,7 +50,7 @@ def _counterparts(found: Mapping[str, Any]) -> list[str]:
     return ["\n".join(_filled(words, ""))]
 
 
-def _block(d: Difference) -> str:
+def _block(d: Effect) -> str:
     lines = [f"{d['name']} ({_kind(d)}): {_value(d['was'])} -> {_value(d['is'])}"]
     lines += _filled(d["does"]) if d["does"] else []
     lines += _filled(_sentence(d["effect"]))
@@ -63,7 +60,7 @@ def _block(d: Difference) -> str:
     return "\n".join(lines)
 
 
-def _item(d: Difference) -> str:
+def _item(d: Effect) -> str:
     """A list item: the sentence first, then the kernel's words for it."""
     said = d["does"] or _sentence(d["effect"])
     values = f"{_value(d['was'])} → {_value(d['is'])}"
@@ -71,11 +68,11 @@ def _item(d: Difference) -> str:
     return " ".join([f"- **{d['name']}** ({_kind(d)}; {values}). {said}", _commits(d), *shown])
 
 
-def _kind(d: Difference) -> str:
+def _kind(d: Effect) -> str:
     return f"{d['kind']} in {d['function']}()" if d.get("function") else str(d["kind"])
 
 
-def _commits(d: Difference) -> str:
+def _commits(d: Effect) -> str:
     return f"Changed {', '.join(_change(c) for c in d['changes'])}."
 
 
@@ -91,7 +88,7 @@ def _sentence(effect: str) -> str:
     return sentence if sentence.endswith(".") else f"{sentence}."
 
 
-def _change(change: Mapping[str, Any]) -> str:
+def _change(change: Change) -> str:
     commit = change["commit"] or "commit not verified"
     return f"{'in' if change['first'] else 'by'} {change['release']} ({commit})"
 

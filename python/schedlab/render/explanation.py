@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from schedlab.native.decisions import Action, DecisionView, Flag
+from schedlab.native.explained import Costs, FirstDifference, Moment, Question, Side
 from schedlab.render.grid import WIDTH
 from schedlab.render.placement import cpu_list, placement_lines
 from schedlab.render.queue import group, ms, queue_lines, task
@@ -15,7 +17,7 @@ WHY_SCHEMA = "schedlab.why/2"
 
 _INDENT = " " * 6
 
-FLAGS = {"full": "NEED_RESCHED", "lazy": "NEED_RESCHED_LAZY", None: "no flag"}
+FLAGS: Mapping[Flag | None, str] = {"full": "NEED_RESCHED", "lazy": "NEED_RESCHED_LAZY", None: "no flag"}
 """The flag that a request to reschedule sets."""
 
 _COUNTS = {
@@ -33,7 +35,7 @@ _COUNTS = {
 }
 """Compared numbers that are not times."""
 
-_QUESTIONS = {
+_QUESTIONS: Mapping[Question, str] = {
     "preempt_check": "does {task} preempt when it wakes?",
     "tick": "the tick: must {task} be rescheduled?",
     "hrtick": "the slice-end timer: must {task} be rescheduled?",
@@ -46,7 +48,7 @@ _QUESTIONS = {
     "order": "no decision differs, only {besides}",
 }
 
-_ANSWERS = {
+_ANSWERS: Mapping[Action, str] = {
     "pick": "picks {task}",
     "preempt": "{task} preempts",
     "keep": "{task} waits",
@@ -65,21 +67,21 @@ _ANSWERS = {
 
 
 def divergence_document(
-    scenario: Scenario, variants: tuple[str, str], seed: int, divergence: Mapping[str, Any] | None
+    scenario: Scenario, variants: tuple[str, str], seed: int, divergence: FirstDifference | None
 ) -> dict[str, Any]:
     """The engine's answer, headed by the question."""
     head = {"schema": EXPLAIN_SCHEMA, "scenario": scenario.name, "seed": seed, "variants": list(variants)}
     return {**head, "diverged": divergence is not None, **(divergence or {})}
 
 
-def why_document(scenario: Scenario, variant: str, seed: int, answer: Mapping[str, Any]) -> dict[str, Any]:
+def why_document(scenario: Scenario, variant: str, seed: int, answer: Moment) -> dict[str, Any]:
     """The engine's answer, headed by the question."""
     head = {"schema": WHY_SCHEMA, "scenario": scenario.name, "seed": seed, "variant": variant}
     return {**head, **answer}
 
 
 def divergence_text(
-    scenario: Scenario, variants: tuple[str, str], seed: int, divergence: Mapping[str, Any] | None
+    scenario: Scenario, variants: tuple[str, str], seed: int, divergence: FirstDifference | None
 ) -> str:
     """About 25 lines: the question, then each variant's answer, rule and queue."""
     both = " and ".join(variants)
@@ -100,7 +102,7 @@ def divergence_text(
         question,
     ]
     if divergence["costs"]:
-        lines += _costs(variants, divergence)
+        lines += _costs(variants, divergence, divergence["costs"])
     if divergence["costs"] or divergence["same_rule"]:
         lines += _before(variants, divergence, besides)
     for name, side in zip(variants, divergence["sides"], strict=True):
@@ -108,15 +110,15 @@ def divergence_text(
     return "\n".join(lines)
 
 
-def _costs(variants: tuple[str, str], divergence: Mapping[str, Any]) -> list[str]:
+def _costs(variants: tuple[str, str], divergence: FirstDifference, costs: Costs) -> list[str]:
     """Which events changed their order, and the overhead of the CPU before them."""
-    costs, (a, b) = divergence["costs"], variants
+    a, b = variants
     lines = []
     for moved in costs["events"]:
         if moved is None:
             continue
         first, second = moved["at_ns"]
-        if None in (first, second):
+        if first is None or second is None:
             times = f"{a} {ms(first)}, {b} {ms(second)}"
         else:
             times = f"{a} {ms(first)}, {b} {ms(second)}: {_apart(second - first)}"
@@ -129,7 +131,7 @@ def _costs(variants: tuple[str, str], divergence: Mapping[str, Any]) -> list[str
     return lines
 
 
-def _before(variants: tuple[str, str], divergence: Mapping[str, Any], besides: str) -> list[str]:
+def _before(variants: tuple[str, str], divergence: FirstDifference, besides: str) -> list[str]:
     """If the same rule decides, or only times differ: whether any earlier decision differs.
 
     `besides`: what else may differ. CPUs that go offline are not a decision of the scheduler.
@@ -146,9 +148,11 @@ def _before(variants: tuple[str, str], divergence: Mapping[str, Any], besides: s
     ]
 
 
-def _same_rule(variants: tuple[str, str], divergence: Mapping[str, Any]) -> str:
+def _same_rule(variants: tuple[str, str], divergence: FirstDifference) -> str:
     """In what two decisions by the same rule differ: the numbers compared, or the kind of request that follows."""
     a, b = (side["decision"] for side in divergence["sides"])
+    if a is None or b is None:
+        return "the same rule"
     if a["compared"] != b["compared"]:
         return "the same rule with different numbers"
     if a["need_resched"] == b["need_resched"]:
@@ -161,7 +165,7 @@ def _apart(ns: int) -> str:
     return f"{ns:+,} ns"
 
 
-def _side(name: str, side: Mapping[str, Any], divergence: Mapping[str, Any]) -> list[str]:
+def _side(name: str, side: Side, divergence: FirstDifference) -> list[str]:
     names, decision = divergence["tasks"], side["decision"]
     head = f"{name} ({side['kernel']}, {side['hz']} Hz, preempt={side['preempt']}): "
     lines = [head + (_answer(decision, divergence) if decision else _unasked(divergence["question"]))]
@@ -187,12 +191,12 @@ def _unasked(question: str) -> str:
     }.get(question, "not decided")
 
 
-def _answer(decision: Mapping[str, Any], names: Mapping[str, Any]) -> str:
+def _answer(decision: DecisionView, names: Moment | FirstDifference) -> str:
     """`names` is the whole document, which holds the names of tasks and groups."""
-    return _ANSWERS[decision["action"]].format(task=_whom(decision, names), cpu=decision["other_cpu"])
+    return _ANSWERS[decision["action"]].format(task=whom(decision, names), cpu=decision["other_cpu"])
 
 
-def _whom(decision: Mapping[str, Any], names: Mapping[str, Any]) -> str:
+def whom(decision: DecisionView, names: Moment | FirstDifference) -> str:
     """A task, with the group whose entity decided if there is one; a group; or the real-time class."""
     pid, number = decision["pid"], decision["group"]
     by = group(number, names["groups"]) if number is not None else None
@@ -202,7 +206,7 @@ def _whom(decision: Mapping[str, Any], names: Mapping[str, Any]) -> str:
     return f"{who} of {by}" if by else who
 
 
-def _rule(decision: Mapping[str, Any], before: str = "  ", after: str = "") -> list[str]:
+def _rule(decision: DecisionView, before: str = "  ", after: str = "") -> list[str]:
     """When, by which function, feature and rule; the numbers on a line of their own where they do not fit."""
     # The CPUs that a placement compares have a table of their own.
     compared = [] if decision["action"] == "place" and decision.get("candidates") else decision["compared"]
@@ -222,7 +226,7 @@ def _number(name: str, n: int) -> str:
     return f"{n:,}" if name in _COUNTS else f"{ms(n)} ms"
 
 
-def _event(side: Mapping[str, Any], cpu: int) -> str:
+def _event(side: Side, cpu: int) -> str:
     """The next event on the CPU where the runs differ, which may be another CPU than that of the decision."""
     if side["event"] is None:
         return f"no further scheduler event on CPU {cpu}"
@@ -231,13 +235,13 @@ def _event(side: Mapping[str, Any], cpu: int) -> str:
     return f"{ms(side['event_ns'])} {where}{side['event']}"
 
 
-def why_text(scenario: Scenario, variant: str, seed: int, answer: Mapping[str, Any]) -> str:
+def why_text(scenario: Scenario, variant: str, seed: int, answer: Moment) -> str:
     """The task that runs instead, the decision that let it run, and the end of the wait."""
     head = f"{scenario.name}, {variant} ({answer['kernel']}), seed {seed}, at {ms(answer['at_ns'])} ms"
     return "\n".join([head, *why_lines(answer)])
 
 
-def why_lines(answer: Mapping[str, Any]) -> list[str]:
+def why_lines(answer: Moment) -> list[str]:
     """The answer without the line that repeats the question; for a simulated run or a recorded trace."""
     names = answer["tasks"]
     who = task(answer["pid"], names)
@@ -251,7 +255,7 @@ def why_lines(answer: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _state(answer: Mapping[str, Any]) -> str:
+def _state(answer: Moment) -> str:
     since = answer["since_ns"]
     ago = f" for {ms(answer['at_ns'] - since)} ms" if since is not None else ""
     woken = answer["woken_ns"]
@@ -266,22 +270,22 @@ def _state(answer: Mapping[str, Any]) -> str:
     return {"running": f"runs{ago}", "new": "has not started;", "dead": "has exited;"}[answer["state"]]
 
 
-def _turn(answer: Mapping[str, Any]) -> list[str]:
+def _turn(answer: Moment) -> list[str]:
     names, lines = answer["tasks"], list[str]()
     if throttle := answer.get("throttle"):
-        lines += _rule(throttle, f"{_whom(throttle, answer)} is throttled: ")
+        lines += _rule(throttle, f"{whom(throttle, answer)} is throttled: ")
     if answer["runner"] is None:
         return [*lines, "the CPU is idle or about to be"]
     if answer["state"] != "running":
         lines.append(f"{task(answer['runner'], names)} runs instead")
     for level in answer["picked"]:
         # The task is named above; a group is not.
-        whom = f"{group(level['group'], answer['groups'])}: " if level["pid"] is None else ""
-        lines += _rule(level, f"  picked {whom}")
+        above = f"{whom(level, answer)}: " if level["pid"] is None else ""
+        lines += _rule(level, f"  picked {above}")
     if answer["kept_total"] > len(answer["kept"]):
         lines.append(f"  kept {answer['kept_total'] - len(answer['kept'])} times, then")
     for decision in answer["kept"]:
-        about = "" if decision["action"] != "keep" else f"; at the wakeup of {_whom(decision, answer)}"
+        about = "" if decision["action"] != "keep" else f"; at the wakeup of {whom(decision, answer)}"
         if decision["action"] != "keep" and decision["group"] is not None:
             about = f"; of {group(decision['group'], answer['groups'])}"
         lines += _rule(decision, "  kept   ", about)
@@ -296,7 +300,7 @@ def _turn(answer: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _place(answer: Mapping[str, Any]) -> list[str]:
+def _place(answer: Moment) -> list[str]:
     """Why it waits on this CPU; a recorded trace does not say."""
     if (idle := answer.get("idle_cpus")) is None:
         return []
@@ -308,7 +312,7 @@ def _place(answer: Mapping[str, Any]) -> list[str]:
     return [free, *_rule(placed, f"{came} "), *placement_lines(placed)]
 
 
-def _end(answer: Mapping[str, Any]) -> list[str]:
+def _end(answer: Moment) -> list[str]:
     if answer["state"] == "dead":
         return []
     if answer["ended_ns"] is None:

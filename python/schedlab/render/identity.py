@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from schedlab.guests.identity import Identity
+from schedlab.native.replayed import Report, Side
 from schedlab.render.agreement import matrix
 from schedlab.render.cells import plural
 
 IDENTITY_SCHEMA = "schedlab.identity/1"
 
-SIDES = ("picks", "preemptions")
+SIDES: Sequence[Side] = ("picks", "preemptions")
 NAMED_FROM = 0.5
 """A row is named only if it decides at least this share of the picks, and of the preemptions, as the kernel did."""
 FEWEST_PICKS = 10
 """A row is named only if so many picks can be judged: preemptions alone do not distinguish rows."""
-
-Report = Mapping[str, Any]
 
 
 def document(ranked: Sequence[Report]) -> dict[str, Any]:
@@ -62,7 +61,7 @@ def _judged(r: Report) -> int:
     return sum(int(r[side]["decisions"]) + int(r["unexplained"][side]) for side in SIDES)
 
 
-def share(report: Report, side: str) -> float:
+def share(report: Report, side: Side) -> float:
     """The decisions of a side that agree, 0 to 1; those that the row cannot explain do not agree."""
     asked = report[side]["decisions"] + report["unexplained"][side]
     return float(report[side]["agreed"] / asked) if asked else 1.0
@@ -139,7 +138,7 @@ def departure(r: Report) -> str:
         both = f"{s['what']} is {s['kernel']} in the kernel and {s['model']} in the row"
         return f"row {r['row']}: every decision agrees; first different state at {s['time_ns'] / 1e9:.6f} s: {both}"
     if r["vruntime"]["first"]:
-        s = r["vruntime"]["first"][0]
-        both = f"vruntime moves by {s['kernel_step']} in the kernel and by {s['model_step']} in the row"
-        return f"row {r['row']}: every decision agrees; first different state at {s['time_ns'] / 1e9:.6f} s: {both}"
+        step = r["vruntime"]["first"][0]
+        both = f"vruntime moves by {step['kernel_step']} in the kernel and by {step['model_step']} in the row"
+        return f"row {r['row']}: every decision agrees; first different state at {step['time_ns'] / 1e9:.6f} s: {both}"
     return f"row {r['row']}: every decision and every number that the trace shows agrees"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from schedlab.native.decisions import CandidateView, DecisionView
 from schedlab.render.grid import columns
 
 
-def placement_lines(decision: Mapping[str, Any]) -> list[str]:
+def placement_lines(decision: DecisionView) -> list[str]:
     """A line for each candidate, in the kernel's order; the last one is the candidate that decided."""
     candidates = decision.get("candidates") or ()
     if not candidates:
@@ -18,7 +18,7 @@ def placement_lines(decision: Mapping[str, Any]) -> list[str]:
     return columns(rows, "<<>>>><", indent=2)
 
 
-def _row(candidate: Mapping[str, Any]) -> list[str]:
+def _row(candidate: CandidateView) -> list[str]:
     # The two of wake_affine are named after their features.
     feature = (
         f" [{candidate['feature']}]" if candidate["feature"] and "wake_affine" not in candidate["function"] else ""
@@ -35,7 +35,7 @@ def _row(candidate: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _idle(candidate: Mapping[str, Any]) -> str:
+def _idle(candidate: CandidateView) -> str:
     if len(candidate["cpus"]) > 1:
         return f"{candidate['idle']} of {len(candidate['cpus'])}"
     return "yes" if candidate["idle"] else "SCHED_IDLE" if candidate["sched_idle"] else "no"

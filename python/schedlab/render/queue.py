@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+from schedlab.native.decisions import EntityView, QueueView
 from schedlab.render.grid import NOTHING, columns
 
 SHOWN = 5
@@ -29,13 +29,13 @@ def group(number: int, groups: Mapping[str, str]) -> str:
 
 
 def queue_lines(
-    view: Mapping[str, Any],
+    view: QueueView,
     names: Mapping[str, str],
     keep: Sequence[int] = (),
     groups: Mapping[str, str] | None = None,
 ) -> list[str]:
     """At most `SHOWN` entities: the running one, those in `keep`, then in the order of the tree. Times in ms."""
-    entities: list[Mapping[str, Any]] = view["entities"]
+    entities = view["entities"]
     above = _above(view, names, groups or {})
     if not entities:
         return above or ["  the queue is empty"]
@@ -54,26 +54,26 @@ def queue_lines(
     return lines + ([f"  and {more} more"] if more else [])
 
 
-def _above(view: Mapping[str, Any], names: Mapping[str, str], groups: Mapping[str, str]) -> list[str]:
+def _above(view: QueueView, names: Mapping[str, str], groups: Mapping[str, str]) -> list[str]:
     """What is not on the fair queue: deadline and real-time tasks, and groups that were removed from it."""
     lines = []
     for e in view.get("deadline", ()):
         state = "running" if e["running"] else "waiting"
         left = f"deadline at {ms(e['deadline_ns'])} ms, {ms(e['runtime_left_ns'])} ms of its runtime left"
         lines.append(f"  {task(e['pid'], names)} {state}, SCHED_DEADLINE, {left}")
-    for e in view.get("real_time", ()):
-        state = "running" if e["running"] else "waiting"
-        lines.append(f"  {task(e['pid'], names)} {state}, SCHED_{e['policy']} priority {e['priority']}")
+    for rt in view.get("real_time", ()):
+        state = "running" if rt["running"] else "waiting"
+        lines.append(f"  {task(rt['pid'], names)} {state}, SCHED_{rt['policy']} priority {rt['priority']}")
     throttled = [group(number, groups) for number in view.get("throttled", ())]
     return lines + ([f"  throttled here: {', '.join(throttled)}"] if throttled else [])
 
 
-def _who(entity: Mapping[str, Any], names: Mapping[str, str], groups: Mapping[str, str]) -> str:
+def _who(entity: EntityView, names: Mapping[str, str], groups: Mapping[str, str]) -> str:
     who = task(entity["pid"], names) if entity["group"] is None else group(entity["group"], groups)
     return f"{'  ' * entity['depth']}{who}"
 
 
-def _buddy(view: Mapping[str, Any], pid: int) -> str:
+def _buddy(view: QueueView, pid: int) -> str:
     return "".join(f" ({word})" for word in ("next", "last", "skip") if pid and view[word] == pid)
 
 

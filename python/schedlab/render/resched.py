@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
+from schedlab.native.replayed import Delays, ReschedReport
 from schedlab.render.grid import columns
 
 DELAYS = "delays from the request: p50, p99, longest; predicted to the check point, recorded to the switch"
 
 
-def resched(report: Mapping[str, Any] | None) -> list[str]:
+def resched(report: ReschedReport | None) -> list[str]:
     """A block of lines; nothing where no request can be judged."""
     if not report or not report["decisions"]:
         return []
@@ -28,7 +26,7 @@ def resched(report: Mapping[str, Any] | None) -> list[str]:
     return ["\n".join(lines)]
 
 
-def _delays(delays: Mapping[str, int] | None) -> str:
+def _delays(delays: Delays | None) -> str:
     if delays is None:
         return "-"
     return ", ".join(f"{delays[key] / 1e3:,.1f}" for key in ("p50_ns", "p99_ns", "max_ns"))

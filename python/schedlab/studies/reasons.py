@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from schedlab import files
 from schedlab.engine import Cancel, Engine
 from schedlab.errors import InputError, RunError
+from schedlab.native.decisions import DecisionView
+from schedlab.native.explained import FirstDifference
 from schedlab.outcome import Outcome
 from schedlab.studies.runs import Task
 from schedlab.studies.score import Row
@@ -126,7 +128,7 @@ def _largest(found: Ablation) -> Part | None:
     return max(same, key=lambda p: abs(p.effect.estimate) if p.effect else 0.0, default=None)
 
 
-def _words(divergence: Mapping[str, Any] | None) -> str:
+def _words(divergence: FirstDifference | None) -> str:
     if divergence is None:
         return "every scheduler event of both variants is the same"
     at = f"{divergence['time_ns'] / 1e6:.3f} ms"
@@ -139,7 +141,7 @@ def _words(divergence: Mapping[str, Any] | None) -> str:
     return f"the first difference is at {at} in {' and '.join(rules)}"
 
 
-def _rule(decision: Mapping[str, Any]) -> str:
+def _rule(decision: DecisionView) -> str:
     feature = f" [{decision['feature']}]" if decision["feature"] else ""
     return f"{decision['function']}{feature}"
 

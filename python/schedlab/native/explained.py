@@ -1,0 +1,102 @@
+"""The answers of `explain`: the first difference of two runs, and a task at one moment. Times are in ns."""
+
+from __future__ import annotations
+
+from typing import Literal, NotRequired, TypedDict
+
+from schedlab.native.decisions import DecisionView, Flag, Names, QueueView, State
+
+Question = Literal[
+    "tick",
+    "hrtick",
+    "preempt_check",
+    "throttle",
+    "accounting",
+    "pick",
+    "pull",
+    "placement",
+    "delayed_wakeup",
+    "order",
+]
+
+
+class Side(TypedDict):
+    """One of the two runs at their first difference."""
+
+    kernel: str
+    hz: int
+    preempt: str
+    event: str | None
+    event_ns: int | None
+    decision: DecisionView | None
+    queue: QueueView | None
+    overhead_ns: int
+
+
+class MovedEvent(TypedDict):
+    """An event that the runs have at different times; None: one of them does not have it."""
+
+    event: str
+    at_ns: tuple[int | None, int | None]
+
+
+class Costs(TypedDict):
+    """How costs changed the order of events."""
+
+    events: tuple[MovedEvent | None, MovedEvent | None]
+    since_ns: tuple[int, int]
+    overhead_ns: tuple[int, int]
+
+
+class FirstDifference(TypedDict):
+    """Where the runs of two variants first differ."""
+
+    cpu: int
+    question: Question
+    pid: int
+    time_ns: int
+    common_events: int
+    first: int
+    sides: tuple[Side, Side]
+    equal_decisions: int
+    first_different: tuple[DecisionView, DecisionView] | None
+    same_rule: bool
+    costs: Costs | None
+    tasks: Names
+    groups: Names
+
+
+class Moment(TypedDict):
+    """A task at one moment; what only a simulated run shows is not required."""
+
+    kernel: str
+    at_ns: int
+    pid: int
+    state: State
+    waits_for: str | None
+    since_ns: int | None
+    woken_ns: int | None
+    cpu: int
+    placed: NotRequired[DecisionView | None]
+    idle_cpus: NotRequired[list[int]]
+    runner: int | None
+    queue: QueueView
+    throttled_by: NotRequired[int | None]
+    throttle: NotRequired[DecisionView | None]
+    picked: list[DecisionView]
+    kept: list[DecisionView]
+    kept_total: int
+    need_resched: Flag | None
+    executes: NotRequired[str | None]
+    next_tick_ns: int | None
+    ended_ns: int | None
+    ended_by: list[DecisionView]
+    tasks: Names
+    groups: Names
+
+
+class RecordedMoment(Moment):
+    """A task of a recorded trace at one moment."""
+
+    agrees: bool | None
+    """Whether row and kernel picked the same task; None if the pick is not in the trace."""
