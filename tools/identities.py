@@ -11,12 +11,12 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from corpus import images
-from schedlab.cli.identify import LIMIT_S, fit
+from schedlab.cli.identify import LIMIT_S, best_first, fit
 from schedlab.engine import native_engine
 from schedlab.errors import SchedlabError
+from schedlab.native.replayed import Report
 from schedlab.record import Order, identifying, record
 from schedlab.render.identity import agreement, best_of, departure
 
@@ -64,8 +64,8 @@ def main(folder: Path, named: Sequence[str]) -> int:
 def row(release: str, trace: Path) -> tuple[tuple[float, ...], str]:
     """Sorted by decisions and state of the row that fits best."""
     engine = native_engine()
-    reports: list[dict[str, Any]] = engine.replay(str(trace), matrix=True, first=1)
-    ranked = sorted(reports, key=fit, reverse=True)
+    reports = engine.replay(str(trace), matrix=True, first=1)
+    ranked = best_first(reports)
     best = best_of(ranked)
     others = [r for r in ranked if r not in best]
     own = engine.row_of(release) or "none"
@@ -75,7 +75,7 @@ def row(release: str, trace: Path) -> tuple[tuple[float, ...], str]:
     return (fit(best[0])[0], shown, *map(int, re.findall(r"\d+", release))), f"| {' | '.join(cells)} |"
 
 
-def following(others: list[dict[str, Any]]) -> str:
+def following(others: list[Report]) -> str:
     return departure(others[0]).replace("|", "/") if others else "every row fits equally well"
 
 

@@ -14,6 +14,7 @@ import pytest
 
 pytest.importorskip("schedlab._engine", reason="the engine is not built")
 
+import native
 import traces
 from schedlab import upgrades
 from schedlab.cli import identify, main
@@ -21,6 +22,7 @@ from schedlab.engine import Engine, native_engine
 from schedlab.errors import RunError
 from schedlab.guests import identity, kernels
 from schedlab.guests.kernels import Kernel
+from schedlab.native.replayed import Report
 from schedlab.record import Order, Recording
 from schedlab.render import identity as rendered
 
@@ -61,26 +63,49 @@ def test_rows_that_fit_alike_are_all_named(cli: Cli, tmp_path: Path) -> None:
     assert (code, document["schema"]) == (0, "schedlab.identity/1")
     assert "6.1" in document["fits"]
     assert document["reports"][0]["row"] in document["fits"]
-    ranked = [identify.fit(report) for report in document["reports"]]
-    assert ranked == sorted(ranked, reverse=True)
+    assert document["reports"] == identify.best_first(document["reports"])
+
+
+def report(row: str, agreed: int, decisions: int, unexplained: int) -> Any:
+    """A report in which picks and preemptions are judged alike."""
+    side = {"agreed": agreed, "decisions": decisions}
+    return {
+        **native.usual(Report),
+        "row": row,
+        "picks": side,
+        "preemptions": side,
+        "unexplained": {"picks": unexplained, "preemptions": unexplained},
+        "state": {"events": {"agreed": 0, "decisions": 0}},
+        "vruntime": {"equal": 0, "compared": 0},
+    }
+
+
+RANKED: list[tuple[str, list[tuple[str, int, int, int]], list[str]]] = [
+    # what is ranked: row, agreed, judged, unexplained; best first
+    ("better share", [("6.1", 90, 100, 0), ("6.3", 95, 100, 0)], ["6.3", "6.1"]),
+    (
+        "one judges nothing",
+        [("7.3", 0, 0, 0), ("6.1", 2_900, 3_000, 0), ("6.3", 2_400, 3_000, 0)],
+        ["6.1", "6.3", "7.3"],
+    ),
+    ("one judges few", [("7.3", 9, 9, 0), ("6.1", 2_900, 3_000, 0)], ["6.1", "7.3"]),
+    ("one judges a little less", [("7.3", 2_000, 2_000, 0), ("6.1", 2_900, 3_000, 0)], ["7.3", "6.1"]),
+    ("what is unexplained was asked", [("7.3", 40, 40, 2_960), ("6.1", 2_900, 3_000, 0)], ["6.1", "7.3"]),
+    ("nobody judges anything", [("6.1", 0, 0, 0), ("7.3", 0, 0, 0)], ["6.1", "7.3"]),
+]
+
+
+@pytest.mark.parametrize(("rows", "order"), [row[1:] for row in RANKED], ids=[row[0] for row in RANKED])
+def test_rows_are_ranked_among_those_that_judge_enough(rows: list[tuple[str, int, int, int]], order: list[str]) -> None:
+    ranked = identify.best_first([report(*row) for row in rows])
+    assert [r["row"] for r in ranked] == order
+    judged = any(decisions for _, _, decisions, _ in rows)
+    assert [r["row"] for r in rendered.named(ranked)] == (order[:1] if judged else [])
 
 
 def test_no_row_is_named_where_most_decisions_stay_unexplained() -> None:
-    def report(row: str, agreed: int, decisions: int, unexplained: int) -> dict[str, Any]:
-        side = {"agreed": agreed, "decisions": decisions}
-        events = {"events": {"agreed": 0, "decisions": 0}}
-        return {
-            "row": row,
-            "picks": side,
-            "preemptions": side,
-            "unexplained": {"picks": unexplained, "preemptions": unexplained},
-            "state": events,
-            "vruntime": {"equal": 0, "compared": 0},
-            "trace": {"kernel": None, "records": 3, "span_ns": 5_000_000},
-        }
-
     judged_little, judged_wrongly = report("6.8", 40, 40, 560), report("6.1", 78, 600, 0)
-    ranked = sorted([judged_little, judged_wrongly], key=identify.fit, reverse=True)
+    ranked = identify.best_first([judged_little, judged_wrongly])
     assert rendered.named(ranked) == []
     assert rendered.document(ranked)["fits"] == []
     assert [r["row"] for r in rendered.named([report("6.8", 300, 400, 200)])] == ["6.8"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from schedlab.cli.console import Console, write_file
@@ -13,11 +14,14 @@ from schedlab.errors import InputError
 from schedlab.guests import identity, kernels
 from schedlab.native.replayed import Report
 from schedlab.record import Order, identifying, record
-from schedlab.render.identity import SIDES, share
+from schedlab.render.identity import SIDES, asked, share
 
 TRACES = (".ftrace", ".dat", ".data", ".txt", ".json", ".perfetto-trace", ".pb")
 """The suffixes of traces, before `.gz`: a name that ends in one is no kernel's."""
 GIVE = "give a trace, an image of a kernel, or a version such as 6.12"
+ENOUGH = 0.5
+"""A row is compared with the others by how well it fits if it judges at least this share of the picks, and of the
+preemptions, that the row judges which judges most of them."""
 LIMIT_S = 900.0
 """For the boot and a load of some five seconds in an emulated guest."""
 
@@ -63,7 +67,7 @@ def _identify(trace: str, options: Options, console: Console, engine: Engine, ke
     from schedlab.render.identity import document, known, named, text
 
     reports = interruptible(engine, lambda cancel: engine.replay(trace, matrix=True, first=1, cancel=cancel))
-    ranked = sorted(reports, key=fit, reverse=True)
+    ranked = best_first(reports)
     if key is not None and named(ranked):
         identity.keep(key, known(ranked))
     if options.json == "-":
@@ -73,6 +77,20 @@ def _identify(trace: str, options: Options, console: Console, engine: Engine, ke
     if options.json:
         write_file(Path(options.json), dump(document(ranked)) + "\n")
     return 0
+
+
+def best_first(reports: Sequence[Report]) -> list[Report]:
+    """The rows that judge enough of what can be judged, by how well they fit; then the others.
+
+    How much of a trace can be judged depends on the row, for instance on how it follows the lag of a task that slept
+    before the recording. A row that judges next to nothing fits next to everything.
+    """
+    most = {side: max((asked(r, side) for r in reports), default=0) for side in SIDES}
+
+    def enough(report: Report) -> bool:
+        return all(asked(report, side) >= ENOUGH * most[side] for side in SIDES)
+
+    return sorted(reports, key=lambda report: (enough(report), *fit(report)), reverse=True)
 
 
 def fit(report: Report) -> tuple[float, int, bool]:

@@ -58,13 +58,18 @@ def named(ranked: Sequence[Report]) -> list[Report]:
 
 def _judged(r: Report) -> int:
     """How many decisions were judged, or could not be explained."""
-    return sum(int(r[side]["decisions"]) + int(r["unexplained"][side]) for side in SIDES)
+    return sum(asked(r, side) for side in SIDES)
+
+
+def asked(report: Report, side: Side) -> int:
+    """The decisions of a side that the row was held to: those that it judges, and those that it cannot explain."""
+    return report[side]["decisions"] + report["unexplained"][side]
 
 
 def share(report: Report, side: Side) -> float:
     """The decisions of a side that agree, 0 to 1; those that the row cannot explain do not agree."""
-    asked = report[side]["decisions"] + report["unexplained"][side]
-    return float(report[side]["agreed"] / asked) if asked else 1.0
+    held = asked(report, side)
+    return float(report[side]["agreed"] / held) if held else 1.0
 
 
 def _no_answer(ranked: Sequence[Report]) -> str:
@@ -75,15 +80,15 @@ def _no_answer(ranked: Sequence[Report]) -> str:
             f"no row can be named: {t['records']:,} records in {t['span_ns'] / 1e9:.3f} s show no decision that can be "
             "judged (the first 10 ms do not count, and a pick needs two tasks that compete for a CPU)"
         )
-    judged, asked = (int(best["picks"][key]) for key in ("agreed", "decisions"))
-    if asked < FEWEST_PICKS:
+    agreed, judged = (int(best["picks"][key]) for key in ("agreed", "decisions"))
+    if judged < FEWEST_PICKS:
         return (
-            f"no row can be named: {plural(asked, 'pick')} can be judged, at least {FEWEST_PICKS} are needed "
+            f"no row can be named: {plural(judged, 'pick')} can be judged, at least {FEWEST_PICKS} are needed "
             "(a pick needs two tasks that compete for a CPU)"
         )
     unexplained = best["unexplained"]["picks"]
     return (
-        f"no row can be named: the best, {best['row']}, decides {judged:,} of {asked + unexplained:,} picks in the "
+        f"no row can be named: the best, {best['row']}, decides {agreed:,} of {judged + unexplained:,} picks in the "
         "same way; the trace lacks what the rows need to judge more, or no row is this kernel's"
     )
 
