@@ -238,6 +238,17 @@ class Engine:
         row: str | None = self._native.row_of(release)
         return row
 
+    def kernel_btf(self, path: str) -> bytes:
+        """The BTF of a kernel: of an image, of `vmlinux`, or of a file of BTF."""
+        with self._translated(f" ({path})"):
+            return bytes(self._native.kernel_btf(path))
+
+    def scx_check(self, path: str, kernels: Sequence[str]) -> dict[str, Any]:
+        """What each kernel lacks for the sched_ext scheduler in an object; kernels are files as for `kernel_btf`."""
+        with self._translated(f" ({path})"):
+            found: dict[str, Any] = documents.loads(self._native.scx_check(path, list(kernels)))
+            return found
+
     def cancel(self) -> Cancel:
         """A fresh handle to stop runs with."""
         handle: Cancel = self._native.Cancel()

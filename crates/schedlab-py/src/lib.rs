@@ -8,6 +8,7 @@ mod explain;
 mod replay;
 mod run;
 mod scenario;
+mod scx;
 mod study;
 mod traces;
 
@@ -36,5 +37,7 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(convert::convert, module)?)?;
     module.add_function(wrap_pyfunction!(replay::replay, module)?)?;
     module.add_function(wrap_pyfunction!(replay::row_name, module)?)?;
+    module.add_function(wrap_pyfunction!(scx::kernel_btf, module)?)?;
+    module.add_function(wrap_pyfunction!(scx::scx_check, module)?)?;
     Ok(())
 }

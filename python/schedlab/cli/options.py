@@ -58,6 +58,9 @@ class Options(argparse.Namespace):
     smp: str | None
     nodes: int | None
     emulation: str | None
+    action: str
+    objects: list[Path]
+    kernels: list[str]
     chaos: int | None
     markdown: bool
     append: str

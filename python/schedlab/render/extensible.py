@@ -1,0 +1,71 @@
+"""What kernels lack for sched_ext schedulers, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from schedlab.render.cells import plural
+from schedlab.render.grid import columns
+
+KINDS = ("option", "kfunc", "variable", "helper", "type", "field", "constant", "operation", "map", "target")
+"""In the order in which they are counted."""
+
+Lack = Mapping[str, Any]
+
+
+def text(objects: Sequence[Mapping[str, Any]]) -> str:
+    """For each object, which kernels it can run on, and what the others lack with the place of its first use."""
+    return "\n\n".join(_object(one) for one in objects)
+
+
+def _object(one: Mapping[str, Any]) -> str:
+    needs = one["needs"]
+    counts = (
+        plural(needs["operations"], "operation"),
+        plural(needs["kfuncs"], "kfunc"),
+        plural(needs["relocations"], "relocation"),
+        plural(needs["maps"], "map"),
+    )
+    lines = [f"{Path(one['object']).name} ({one['scheduler']}): {', '.join(counts)}"]
+    head = ["kernel", "runs there", "lacks"]
+    rows = [[k["kernel"], "yes" if k["runs"] else "no", _summary(_needed(k))] for k in one["lacks"]]
+    lines += columns([head, *rows], "<<<")
+    lines += [line for kernel in one["lacks"] for line in _details(kernel)]
+    return "\n".join(lines)
+
+
+def _needed(kernel: Mapping[str, Any]) -> list[Lack]:
+    return [lack for lack in kernel["lacks"] if lack["needed"]]
+
+
+def _summary(lacks: Sequence[Lack]) -> str:
+    """`2 kfuncs, 1 field`."""
+    counted = [(kind, sum(lack["what"] == kind for lack in lacks)) for kind in KINDS]
+    return ", ".join(plural(count, kind) for kind, count in counted if count) or "nothing"
+
+
+def _details(kernel: Mapping[str, Any]) -> list[str]:
+    needed = _needed(kernel)
+    optional = [lack for lack in kernel["lacks"] if not lack["needed"]]
+    lines = []
+    if needed:
+        lines += ["", f"{kernel['kernel']} lacks:"]
+        lines += [line for lack in needed for line in _lack(lack)]
+    if optional:
+        lines += ["", f"not in {kernel['kernel']}, but the object tests for it and has an alternative:"]
+        lines += [f"  {lack['what']} {lack['name']}{_reason(lack)}" for lack in optional]
+    return lines
+
+
+def _reason(lack: Lack) -> str:
+    return f" ({lack['why']})" if lack["why"] else ""
+
+
+def _lack(lack: Lack) -> list[str]:
+    lines = [f"  {lack['what']} {lack['name']}{_reason(lack)}"]
+    if lack["place"]:
+        more = f", and {plural(lack['uses'] - 1, 'more place')}" if lack["uses"] > 1 else ""
+        lines.append(f"    used by {lack['place']}{more}")
+    return lines
