@@ -29,7 +29,7 @@ from schedlab.statistics import (
     tail_difference,
 )
 from schedlab.store import Result
-from schedlab.validity import model_errors, validated
+from schedlab.validity import evidence, model_errors, validated
 
 EVERY_PAIR = "all"
 """As a baseline: every variant against every other."""
@@ -107,6 +107,7 @@ def _judged(
     if result.arm == "sim":
         errors = model_errors(validity)
         judged = [replace(m, model=validated(scenario, m.metric, errors)) for m in judged]
+        judged = [_with_evidence(m, validity) for m in judged]
     same = {} if other else same_variants(scenario, result.arm, pairs)
     apart = differing(scenario, other.scenario) if other else ()
     return Comparison(
@@ -246,6 +247,17 @@ def _with_holm(metrics: Sequence[MetricComparison]) -> tuple[MetricComparison, .
         replace(m, comparisons=tuple(replace(j, p_holm=adjusted[m.metric.name, j.a, j.b]) for j in m.comparisons))
         for m in metrics
     )
+
+
+def _with_evidence(m: MetricComparison, validity: Sequence[Path]) -> MetricComparison:
+    """With what real kernels showed where the simulator showed such changes."""
+
+    def checked(j: Judgement) -> Judgement:
+        if j.effect == "none" or not j.difference.percent or j.difference.estimate is None:
+            return j
+        return replace(j, evidence=evidence(m.metric, j.difference.estimate, validity))
+
+    return replace(m, comparisons=tuple(checked(j) for j in m.comparisons))
 
 
 def _setup(scenario: Scenario, arm: str, columns: Sequence[Column], other: Scenario | None) -> tuple[Fact, ...]:

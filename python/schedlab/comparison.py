@@ -92,6 +92,8 @@ class Comparison:
     """The number of draws with other costs and ties in which the verdicts hold."""
     same: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """Pairs whose variants do not differ on this arm, each with the sentence that says so."""
+    causes: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """What the slowest samples of a pair consist of, in a clause, where the runs were examined."""
 
     def __repr__(self) -> str:
         """One line: every sample of every run would be megabytes."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from schedlab.scenario import Better, Metric
 from schedlab.statistics import (
@@ -20,6 +21,9 @@ from schedlab.statistics import (
     units_needed,
 )
 from schedlab.verdicts import DETERMINISTIC
+
+if TYPE_CHECKING:
+    from schedlab.validity.evidence import Evidence
 
 ALPHA = 0.05
 
@@ -72,6 +76,8 @@ class Judgement:
     """How much both variants vary from unit to unit."""
     tail: Tail | None = None
     """For percentiles from 90 on: the same percentile of the samples of all units together."""
+    evidence: Evidence | None = None
+    """How often such simulated changes were right on real kernels; None if nothing changed or nothing was simulated."""
 
     @property
     def detectable(self) -> bool:

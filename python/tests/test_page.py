@@ -16,9 +16,9 @@ from browser import WIDTHS, Browser
 from schedlab import render
 from schedlab.engine import Engine
 from schedlab.render import charts, notes
+from schedlab.render.answer import sentences
 from schedlab.render.forest import REACH, forest, place
 from schedlab.render.markup import cells, table
-from schedlab.render.summary import sentences
 from schedlab.render.unjudged import unjudged
 from schedlab.verdicts import DETERMINISTIC
 
@@ -210,12 +210,12 @@ def test_the_scale_is_symmetric_in_the_ratio(change: float) -> None:
 
 
 SENTENCES: list[tuple[str, dict[str, Any], list[str]]] = [
-    ("worse", SLOWER, ["cfs has the better probe.latency.p99: from cfs to eevdf it changes by +", "95% interval"]),
+    ("worse", SLOWER, ["cfs is better: probe.latency.p99 of eevdf is ", "% higher than that of cfs (95% interval +"]),
     ("better", {"eevdf": {"factor": {"probe.latency.p50": 0.5, "probe.latency.p99": 1.2}}},
-     ["eevdf has the better probe.latency.p50", "In exchange, eevdf is worse in probe.latency.p99 (+"]),
+     ["eevdf is better: probe.latency.p50 of eevdf is ", " lower ", "But eevdf is worse in probe.latency.p99 (+"]),
     ("exchange", {"eevdf": {"factor": {"probe.latency.p50": 1.5, "probe.latency.p99": 0.8}}},
-     ["cfs has the better probe.latency.p50", "In exchange, eevdf is better in probe.latency.p99 (-"]),
-    ("alike", {}, ["eevdf and cfs", "probe.latency.p50"]),
+     ["cfs is better: probe.latency.p50 of eevdf is ", "But eevdf is better in probe.latency.p99 (-"]),
+    ("alike", {}, ["cfs and eevdf are equivalent in probe.latency.p50"]),
 ]  # fmt: skip
 
 
@@ -321,7 +321,7 @@ def test_the_suggested_command_can_run(comparison: Any, in_debian: bool | None) 
 def test_notes_on_ranks_stand_only_where_ranks_are_shown(comparison: Any) -> None:
     c = comparison(variants=THREE)
     assert any(line.startswith("rank:") for line in notes.below(c, ranks=True))
-    assert "rank:" in render.text(c)
+    assert "rank:" in render.text(c, "details")
     page = re.sub(r"<script.*?</script>", "", render.html(c), flags=re.S)
     for text in (page, render.text(c, "markdown")):
         assert "rank:" not in text

@@ -24,7 +24,7 @@ def words(text: str) -> str:
 
 def test_the_first_note_says_what_the_columns_are(schedlab: Schedlab, scenario: Write) -> None:
     _, out, _ = schedlab("compare", scenario(behaviour=SLOWER), "--html", "-", "--style", "table", "--out", "r")
-    _, text, _ = schedlab("report", "r")
+    _, text, _ = schedlab("report", "r", "--details")
     below = text[text.index("columns of variants: ") :]
     assert words(below).startswith("columns of variants: medians over the seeds; change and interval: estimated from")
     assert "the change is not the ratio of the medians" in words(below)
@@ -36,7 +36,7 @@ def test_values_have_heads_with_three_variants_too(schedlab: Schedlab, scenario:
     behaviour = {"b": {"factor": {"probe.latency.p99": 1.5}, "noise": 0.4}}
     metrics = [{"name": "probe.latency.p99", "of": "probe.latency", "stat": "p99", "unit": "us", "better": "lower",
                 "margin_pct": 5.0, "declared": True, "help": ""}]  # fmt: skip
-    _, out, _ = schedlab("compare", scenario(variants=THREE, behaviour=behaviour, metrics=metrics))
+    _, out, _ = schedlab("compare", scenario(variants=THREE, behaviour=behaviour, metrics=metrics), "--details")
     (head,) = [line for line in out.splitlines() if line.startswith("spread between seeds")]
     assert head.split()[3:5] == ["baseline", "variant"]
 
@@ -58,16 +58,18 @@ def test_a_cut_interval_is_said(schedlab: Schedlab, scenario: Write) -> None:
         "cfs": {"by_seed": {"sched.switches": [40, 40, 90, 10, 60, 44, 36]}},
         "eevdf": {"by_seed": {"sched.switches": [0, 70, 0, 30, 10, 0, 41]}},
     }
-    _, out, _ = schedlab("compare", scenario(behaviour=behaviour, seeds=list(range(1, 8))))
+    _, out, _ = schedlab("compare", scenario(behaviour=behaviour, seeds=list(range(1, 8))), "--details")
     assert "interval cut at -100%, since the value cannot be negative: sched.switches" in words(out)
     assert "-100.0% .. " in out
 
 
 def test_a_percentile_of_few_samples_asks_for_longer_runs(schedlab: Schedlab, scenario: Write) -> None:
-    _, few, _ = schedlab("compare", scenario())
+    _, few, _ = schedlab("compare", scenario(), "--details")
     what = "few samples of each seed lie above probe.latency.p99 (9 of 900): "
     assert f"{what}a longer run (--duration) may help more than additional seeds" in words(few)
-    _, enough, _ = schedlab("compare", scenario(behaviour={name: {"samples": 2000} for name in ("cfs", "eevdf")}))
+    _, enough, _ = schedlab(
+        "compare", scenario(behaviour={name: {"samples": 2000} for name in ("cfs", "eevdf")}), "--details"
+    )
     assert "few samples" not in enough
 
 
@@ -78,7 +80,7 @@ def test_two_adjustments_do_not_contradict_each_other(schedlab: Schedlab, scenar
         for name, factor in (("a", 1), ("b", 2), ("c", 4))
     }
     name = scenario(variants=THREE, behaviour=behaviour, seeds=list(range(1, 8)))
-    _, out, _ = schedlab("compare", name, "--out", "r")
+    _, out, _ = schedlab("compare", name, "--out", "r", "--details")
     found = json.loads(schedlab("report", "r", "--json", "-")[1])
     (p99,) = [m for m in found["metrics"] if m["metric"] == "probe.latency.p99"]
     assert all(j["p_holm"] > 0.05 for j in p99["comparisons"])

@@ -9,6 +9,7 @@ from schedlab import gate, render
 from schedlab.cli.console import Console, colours, write_file
 from schedlab.cli.options import Options
 from schedlab.cli.paths import STDOUT
+from schedlab.cli.terminal import terminal_columns
 from schedlab.comparison import Comparison
 from schedlab.engine import Engine
 from schedlab.errors import InputError, OutputError
@@ -39,7 +40,7 @@ def _stdout(comparison: Comparison, options: Options, console: Console, engine: 
     elif str(options.html) == STDOUT:
         console.page(_page(comparison, console, engine))
     else:
-        console.result(render.text(comparison, options.style, colour=colours(sys.stdout)))
+        console.result(render.text(comparison, options.style, colour=colours(sys.stdout), width=terminal_columns()))
 
 
 def _json_file(comparison: Comparison, options: Options, _: Console, __: Engine | None) -> None:

@@ -17,7 +17,7 @@ from schedlab.verdicts import GATES
 
 Flags = Callable[[argparse.ArgumentParser], None]
 
-STYLES = ("table", "markdown", "csv", "mmtests", "benchstat", "ministat", "perf-stat")
+STYLES = ("table", "details", "markdown", "csv", "mmtests", "benchstat", "ministat", "perf-stat")
 KINDS = ("machines", "kernels", "features", "workloads", "knobs", "metrics", "studies")
 
 EXIT_CODES = """\
@@ -261,6 +261,13 @@ def _arm(p: argparse.ArgumentParser) -> None:
 def _outputs(p: argparse.ArgumentParser) -> None:
     p.add_argument(
         "--style", choices=STYLES, default="table", metavar="STYLE", help=f"the layout of the text: {', '.join(STYLES)}"
+    )
+    p.add_argument(
+        "--details",
+        dest="style",
+        action="store_const",
+        const="details",
+        help="everything as text: options, pooled samples, spread, model errors, notes (the same as --style details)",
     )
     p.add_argument("--html", type=Path, metavar="FILE", help="write a self-contained HTML page; - is stdout")
     p.add_argument(

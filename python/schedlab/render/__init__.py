@@ -9,15 +9,19 @@ if TYPE_CHECKING:
     from schedlab.closer import Closer
     from schedlab.comparison import Comparison
 
-STYLES = ("table", "markdown", "csv", "mmtests", "benchstat", "ministat", "perf-stat")
+STYLES = ("table", "details", "markdown", "csv", "mmtests", "benchstat", "ministat", "perf-stat")
 
 
-def text(comparison: Comparison, style: str = "table", *, colour: bool = False) -> str:
-    """The comparison in one of STYLES, each a module of that name with a `render`."""
+def text(comparison: Comparison, style: str = "table", *, colour: bool = False, width: int | None = None) -> str:
+    """The comparison in one of STYLES, each a module of that name with a `render`.
+
+    `width` is that of the terminal, in columns, and is used by the default style only.
+    """
     if style not in STYLES:
         raise ValueError(f"no style {style!r}; there are {', '.join(STYLES)}")
     module = import_module(f"schedlab.render.{style.replace('-', '_')}")
-    return str(module.render(comparison, colour=colour))
+    wide = {"width": width} if width and style == "table" else {}
+    return str(module.render(comparison, colour=colour, **wide))
 
 
 def html(comparison: Comparison, look: Closer | str | None = None) -> str:

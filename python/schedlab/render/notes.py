@@ -47,6 +47,19 @@ def below(comparison: Comparison, *, ranks: bool = False) -> list[str]:
     ]
 
 
+def essential(comparison: Comparison) -> list[str]:
+    """The notes without which the short table would mislead: how it was stopped, doubts, failures, what `~` means."""
+    judged = [j for _, j in comparison.judgements()]
+    return [
+        *([UNDETECTED] if any(change(j) == "~" for j in judged) else []),
+        *looks(comparison),
+        *_reasons(comparison, missing=True),
+        *noise(comparison),
+        *robustness(comparison),
+        *(line for line in trouble(comparison) if len(comparison.pairs) != 1 or line not in comparison.same.values()),
+    ]
+
+
 def reading(comparison: Comparison) -> list[str]:
     """What the columns of the table are."""
     judged = [j for _, j in comparison.judgements()]
@@ -260,16 +273,15 @@ def trouble(comparison: Comparison) -> list[str]:
     return lines
 
 
-def _reasons(comparison: Comparison) -> list[str]:
-    """The reasons of what has no clear verdict; metrics with the same reason share a line."""
+def _reasons(comparison: Comparison, *, missing: bool = False) -> list[str]:
+    """The reasons of what has no clear verdict; metrics with the same reason share a line.
+
+    `missing`: only of metrics without a value in some runs.
+    """
     groups: dict[str, list[str]] = {}
     many = len(comparison.pairs) > 1
     for metric, j in comparison.judgements():
-        if (
-            j.verdict.startswith("undecided")
-            or j.verdict == DETERMINISTIC
-            or j.difference.missing
-            or not j.difference.percent
-        ):
+        unclear = j.verdict.startswith("undecided") or j.verdict == DETERMINISTIC or not j.difference.percent
+        if j.difference.missing or (unclear and not missing):
             groups.setdefault(j.reason, []).append(f"{metric.name} of {j.b}" if many else metric.name)
     return [f"{', '.join(names)}: {why}" for why, names in groups.items()]

@@ -10,6 +10,7 @@ from schedlab.comparison import Comparison, MetricComparison
 from schedlab.judge import Judgement
 from schedlab.render import charts as drawn
 from schedlab.render import notes
+from schedlab.render.answer import sentences
 from schedlab.render.cells import change, headline, interval, model_error
 from schedlab.render.closer import causes_and_load, closer_look
 from schedlab.render.figure import figure, scripts
@@ -17,7 +18,6 @@ from schedlab.render.forest import forest
 from schedlab.render.grid import NOTHING, percent, value
 from schedlab.render.markup import cells, details, escape, facts, items, table
 from schedlab.render.provenance import provenance
-from schedlab.render.summary import sentences
 from schedlab.render.timeline import script
 from schedlab.render.unjudged import unjudged
 

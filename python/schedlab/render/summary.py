@@ -1,15 +1,14 @@
-"""The first sentences of a report: which variant is better, how certainly, at what cost, and the model error there."""
+"""What the first sentences of a report are made from: the headline metric, other changes, and what limits them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from schedlab.render.cells import enumeration, interval, plural
+from schedlab.render.cells import enumeration, plural
 from schedlab.render.grid import percent, size
 from schedlab.render.together import together
 from schedlab.statistics import SMALLEST_N
-from schedlab.verdicts import DETERMINISTIC
 
 if TYPE_CHECKING:
     from schedlab.comparison import Comparison, MetricComparison
@@ -22,11 +21,6 @@ NAMED = 3
 Found = tuple["MetricComparison", "Judgement"]
 
 
-def sentences(comparison: Comparison) -> list[str]:
-    """One paragraph for each pair of variants; none for a scenario with a single variant."""
-    return [_pair(comparison, a, b) for a, b in comparison.pairs]
-
-
 def headline_metric(comparison: Comparison, a: str, b: str) -> Found | None:
     """What a pair is judged by first: of the declared metrics, or of all, the first that changed, else the first."""
     found = [(m, j) for m in comparison.metrics for j in m.comparisons if (j.a, j.b) == (a, b)]
@@ -37,43 +31,7 @@ def headline_metric(comparison: Comparison, a: str, b: str) -> Found | None:
     return next((one for one in asked if one[1].effect != "none"), asked[0] if asked else None)
 
 
-def _pair(comparison: Comparison, a: str, b: str) -> str:
-    head = headline_metric(comparison, a, b)
-    if head is None:
-        return f"{b} and {a} have no metric in common."
-    others = [(m, j) for m in comparison.metrics for j in m.comparisons if (j.a, j.b) == (a, b) and j is not head[1]]
-    parts = [
-        comparison.same.get((a, b), ""),
-        _headline(comparison, *head),
-        _elsewhere(b, head[1], others),
-        _too_few([head[1], *(j for _, j in others)]),
-        _together(comparison, a, b),
-        _model(comparison, *head),
-    ]
-    return " ".join(part for part in parts if part)
-
-
-def _headline(comparison: Comparison, m: MetricComparison, j: Judgement) -> str:
-    name, d = m.metric.name, j.difference
-    units = plural(d.pairs, "seed")
-    if d.estimate is None:
-        return f"{name} cannot be compared: {j.reason}."
-    amount = percent(d.estimate) if d.percent else f"{d.estimate:+.4g} {m.metric.unit}".rstrip()
-    sure = f"95% interval {interval(j)}, {units}, {comparison.arm_word}" if d.interval else comparison.arm_word
-    if j.effect in ("better", "worse"):
-        winner = j.b if j.effect == "better" else j.a
-        exact = " in every seed" if j.verdict == DETERMINISTIC else ""
-        return f"{winner} has the better {name}: from {j.a} to {j.b} it changes by {amount}{exact} ({sure})."
-    if j.effect == "changed":
-        return f"{j.b} changes {name} by {amount} against {j.a} ({sure}); neither direction is better."
-    if j.verdict == "equivalent":
-        return f"{j.b} and {j.a} are equivalent in {name}: the margin is {m.metric.margin_pct:g}% ({sure})."
-    if j.verdict == DETERMINISTIC:
-        return f"{j.b} and {j.a} do not differ in {name} by more than the margin: {amount} in every seed ({sure})."
-    return f"No difference between {j.b} and {j.a} can be shown in {name} ({sure})."
-
-
-def _too_few(judgements: Sequence[Judgement]) -> str:
+def too_few(judgements: Sequence[Judgement]) -> str:
     """How many metrics could not be judged because there are too few seeds; empty if all could be."""
     open_ones = [j for j in judgements if not _could_be_judged(j)]
     if not open_ones:
@@ -91,7 +49,7 @@ def _could_be_judged(j: Judgement) -> bool:
     return j.settled or j.difference.pairs >= SMALLEST_N
 
 
-def _together(comparison: Comparison, a: str, b: str) -> str:
+def judged_together(comparison: Comparison, a: str, b: str) -> str:
     """The changes that are not certain when all metrics are tested together."""
     found = together(comparison, a, b)
     if found is None or not found.lost:
@@ -106,7 +64,7 @@ def _together(comparison: Comparison, a: str, b: str) -> str:
     return f"Not certain {what}: {names}."
 
 
-def _elsewhere(b: str, head: Judgement, others: Sequence[Found]) -> str:
+def elsewhere(b: str, head: Judgement, others: Sequence[Found]) -> str:
     """In which other metrics `b` is better and worse, the price of the headline first."""
     better, worse = (_named([one for one in others if one[1].effect == effect]) for effect in ("better", "worse"))
     if not better and not worse:
@@ -137,17 +95,6 @@ def _named(found: Sequence[Found]) -> str:
 def _amount(j: Judgement) -> str:
     d = j.difference
     return percent(d.estimate) if d.percent else f"{d.estimate:+.4g}"
-
-
-def _model(comparison: Comparison, m: MetricComparison, j: Judgement) -> str:
-    """How far the simulator may be off in the headline; nothing for a measured comparison."""
-    if comparison.arm != "sim" or m.model is None:
-        return ""
-    confirm = "so confirm it on a real kernel"
-    if j.effect != "none" and m.model.error and not m.model.holds:
-        return model_sentence(m.model, f", {confirm}")
-    small = j.effect != "none" and j.difference.percent and m.model.covers(j.difference.estimate or 0.0)
-    return model_sentence(m.model, f"; this change is smaller, {confirm}" if small and m.model.error else "")
 
 
 def model_sentence(model: Validated | None, more: str = "") -> str:

@@ -1,144 +1,173 @@
-"""The default style: one block per pair of variants, one line per metric, the interval beside every change."""
+"""The default style: the answer in a few lines, then one line per metric, the most important first.
+
+What a reader needs only for some questions is in the `details` style: every option of the run, pooled samples, spread
+between seeds, model errors by family, and the notes on the statistics.
+"""
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from schedlab import plain
 from schedlab.render import notes
-from schedlab.render.cells import change, headline, interval, model_error, noise_floor, setup
-from schedlab.render.grid import NOTHING, WIDTH, columns, fold, layout, percent, value
-from schedlab.render.summary import sentences
-from schedlab.scenario import Metric
+from schedlab.render.answer import answer
+from schedlab.render.cells import change, headline, plural
+from schedlab.render.grid import NOTHING, UNBOUNDED_PCT, WIDTH, columns, fold, layout, percent, value
 from schedlab.statistics import median
 
 if TYPE_CHECKING:
     from schedlab.comparison import Comparison, MetricComparison
     from schedlab.judge import Judgement
 
-_COLOURS = {"better": "\x1b[32m", "worse": "\x1b[31m", "changed": "\x1b[33m", "none": ""}
+    Found = tuple[MetricComparison, Judgement]
+
+COLOURS = {"better": "\x1b[32m", "worse": "\x1b[31m", "changed": "\x1b[33m", "none": ""}
+MOST = 12
+"""Lines of metrics; the others are counted."""
+RIGHT_SIGN = "right sign"
+"""The column that is left out where the terminal is too narrow for it."""
+LABEL = 6
+"""The width of the labels before the statements of the answer."""
 
 
-def render(comparison: Comparison, *, colour: bool = False) -> str:
+def render(comparison: Comparison, *, colour: bool = False, width: int = WIDTH) -> str:
     """The whole text, without a final newline."""
-    blocks = [headline(comparison), *_sentences(comparison), *setup(comparison)]
-    blocks += [_block(comparison, a, b, colour=colour) for a, b in comparison.pairs]
-    if not comparison.pairs:
-        blocks.append(_single(comparison))
-    blocks += [block for block in (_rankings(comparison), _tails(comparison), _spreads(comparison)) if block]
-    below = notes.below(comparison, ranks=True)
-    return fold("\n\n".join([*blocks, *(["\n".join(below)] if below else [])]))
+    text = _text(comparison, colour=colour, width=width)
+    return text + (f"\n\n{below}" if (below := _below(comparison, text, width)) else "")
 
 
-def _sentences(comparison: Comparison) -> list[str]:
-    """Which variant is better in what, a paragraph for each pair of variants."""
+def _text(comparison: Comparison, *, colour: bool, width: int) -> str:
+    blocks = [fold(headline(comparison), width)]
+    if len(comparison.pairs) > 1:
+        from schedlab.render.matrix import matrix
+
+        blocks += matrix(comparison, width=width)
+    elif comparison.pairs:
+        a, b = comparison.pairs[0]
+        blocks += [_answer(comparison, a, b, width), _metrics(comparison, a, b, colour=colour, width=width)]
+    else:
+        blocks.append(_single(comparison, width))
+    return "\n\n".join(blocks)
+
+
+def _below(comparison: Comparison, text: str, width: int) -> str:
+    """What explains the table, and the commands that go further."""
+    signs = [
+        f"{RIGHT_SIGN}: of the simulated changes of this kind and size that were checked on real kernels, how many had "
+        "the same sign"
+    ]
+    shown = signs if RIGHT_SIGN in text else []
+    return fold("\n".join([*notes.essential(comparison), *shown, *_further(comparison)]), width)
+
+
+def _answer(comparison: Comparison, a: str, b: str, width: int) -> str:
+    """The statements, each behind its label."""
     from textwrap import fill
 
-    return [fill(plain.escaped(text), WIDTH, break_on_hyphens=False) for text in sentences(comparison)]
+    lines = []
+    for label, text in answer(comparison, a, b):
+        first, rest = (f"{label}:".ljust(LABEL), " " * LABEL) if label else ("", "")
+        shown = plain.escaped(text)
+        lines.append(fill(shown, width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False))
+    return "\n".join(lines)
 
 
-def _block(comparison: Comparison, a: str, b: str, *, colour: bool) -> str:
-    simulated = any(m.model for m in comparison.metrics)
-    floor = any(m.noise_floor for m in comparison.metrics)
-    head = ["metric", a, b, "change", "95% interval", "verdict"]
-    head += ["model error"] * simulated + ["noise floor"] * floor + ["unit", "better"]
-    rows, effects = [head], [""]
-    for m in comparison.metrics:
-        for j in m.comparisons:
-            if (j.a, j.b) == (a, b):
-                rows.append(_row(m, j, simulated=simulated, floor=floor))
-                effects.append(j.effect)
-    lines = layout(rows, "<>>>><" + ">" * (simulated + floor) + "<<")
-    pairs = zip(effects, lines, strict=True)
-    return "\n".join(_coloured(e, line) if colour else line for e, several in pairs for line in several)
+def _metrics(comparison: Comparison, a: str, b: str, *, colour: bool, width: int) -> str:
+    found = [(m, j) for m in comparison.metrics for j in m.comparisons if (j.a, j.b) == (a, b)]
+    found.sort(key=lambda one: importance(*one))
+    checked = comparison.arm == "sim" and any(j.evidence and j.evidence.checks for _, j in found)
+    wide = _lines(comparison, a, b, found[:MOST], checked=checked, width=width)
+    if checked and any(len(several) > 1 for _, several in wide):
+        wide = _lines(comparison, a, b, found[:MOST], checked=False, width=width)
+    lines = [_coloured(effect, line) if colour else line for effect, several in wide for line in several]
+    left = len(found) - MOST
+    if left > 0:
+        lines.append(f"... and {plural(left, 'metric')} more")
+    return "\n".join(lines)
+
+
+def _lines(
+    comparison: Comparison, a: str, b: str, found: Sequence[Found], *, checked: bool, width: int
+) -> list[tuple[str, list[str]]]:
+    """The effect that colours each row, and its lines: one, if the terminal is wide enough."""
+    rows = [["metric", a, b, "change", "95% interval", "verdict", *([RIGHT_SIGN] * checked)]]
+    effects = [""]
+    for m, j in found:
+        d = j.difference
+        row = [named(m), value(d.median_a), value(d.median_b), change(j), short_interval(j), _verdict(j)]
+        rows.append([*row, *([_checks(j)] * checked)])
+        effects.append(j.effect if trusted(comparison, j) else "none")
+    return list(zip(effects, layout(rows, "<>>>><" + ">" * checked, width=width), strict=True))
+
+
+def importance(m: MetricComparison, j: Judgement) -> tuple[bool, bool, bool]:
+    """Sorts metrics: declared ones, then those with a direction, then those that changed; otherwise as declared."""
+    return (not m.metric.declared, m.metric.better == "neither", j.effect == "none")
+
+
+def trusted(comparison: Comparison, j: Judgement) -> bool:
+    """Whether the evidence carries the verdict, so that it may be coloured: a measured one always does."""
+    return comparison.arm != "sim" or (j.evidence is not None and j.evidence.carries)
+
+
+def named(m: MetricComparison) -> str:
+    """The metric with its unit."""
+    return f"{m.metric.name} {m.metric.unit}".rstrip()
+
+
+def short_interval(j: Judgement) -> str:
+    """The 95% interval of the change, with two digits and one sign of percent."""
+    d = j.difference
+    if d.interval is None:
+        return NOTHING
+    if d.percent:
+        return f"{_two_digits(d.interval.low)} .. {_two_digits(d.interval.high)}%"
+    return f"{d.interval.low:+.4g} .. {d.interval.high:+.4g}"
+
+
+def _verdict(j: Judgement) -> str:
+    """Without the number of values, which is 1 wherever a value is the same in every seed."""
+    return j.verdict.partition(",")[0]
+
+
+def _two_digits(pct: float) -> str:
+    """A signed percentage without its sign of percent."""
+    if abs(pct) >= UNBOUNDED_PCT:
+        return percent(pct).removesuffix("%")
+    return f"{pct:+,.{0 if abs(pct) >= 9.95 else 1 if abs(pct) >= 0.995 else 2}f}"
+
+
+def _checks(j: Judgement) -> str:
+    """How many of the checked changes had the right sign."""
+    return f"{j.evidence.right} of {j.evidence.checks}" if j.evidence and j.evidence.checks else NOTHING
 
 
 def _coloured(effect: str, line: str) -> str:
-    return f"{_COLOURS[effect]}{line}\x1b[0m" if _COLOURS.get(effect) else line
+    return f"{COLOURS[effect]}{line}\x1b[0m" if COLOURS.get(effect) else line
 
 
-def _row(m: MetricComparison, j: Judgement, *, simulated: bool, floor: bool) -> list[str]:
-    d, metric = j.difference, m.metric
-    extra = [model_error(m)] * simulated + [noise_floor(m)] * floor
-    better = "" if metric.better == "neither" else metric.better
-    medians = [value(d.median_a), value(d.median_b)]
-    return [metric.name, *medians, change(j), interval(j), j.verdict, *extra, metric.unit, better]
-
-
-def _single(comparison: Comparison) -> str:
+def _single(comparison: Comparison, width: int) -> str:
     """A scenario with one variant: its medians."""
     column = comparison.columns[0]
-    rows = [["metric", "unit", column.name]]
-    for m in comparison.metrics:
-        rows.append([m.metric.name, m.metric.unit, value(median(m.samples[column.name]))])
-    return "\n".join(columns(rows, "<<>"))
+    rows = [["metric", column.name]]
+    rows += [[named(m), value(median(m.samples[column.name]))] for m in comparison.metrics]
+    return "\n".join(columns(rows, "<>", width=width))
 
 
-def _rankings(comparison: Comparison) -> str:
-    """The variants by rank; those that share one stand in one cell."""
-    if not comparison.rankings:
-        return ""
-    ranks = range(1, len(comparison.columns) + 1)
-    rows = [["rank by metric", *map(str, ranks)]]
-    for ranking in comparison.rankings:
-        cells = [", ".join(n for n, rank in ranking.ranks.items() if rank == r) for r in ranks]
-        rows.append([ranking.metric, *cells])
-    return "\n".join(columns(rows, "<" * (len(ranks) + 1)))
+def _further(comparison: Comparison) -> Sequence[str]:
+    """The commands that go further."""
+    lines = []
+    if comparison.path:
+        shown = shlex.join(["schedlab", "report", str(comparison.path), "--details"])
+        lines.append(f"details: {shown}")
+    if comparison.arm == "sim" and any(j.effect != "none" for _, j in comparison.judgements()):
+        from schedlab.arms import feasible
 
-
-def _tails(comparison: Comparison) -> str:
-    """Percentiles of the samples of all seeds together."""
-    rows = [["samples of all seeds together", "unit", "", "", "difference", "95% interval"]]
-    for m in comparison.metrics:
-        for j in m.comparisons:
-            if j.tail:
-                rows.append([_named(comparison, m.metric, j), m.metric.unit, *_tail(j)])
-    if len(rows) == 1:
-        return ""
-    rows[0][2:4] = _sides(comparison)
-    return "\n".join(columns(rows, "<<>>>>"))
-
-
-def _tail(j: Judgement) -> list[str]:
-    assert j.tail is not None
-    t = j.tail
-    if t.difference is None:
-        return [value(t.a), value(t.b), NOTHING, NOTHING if t.resolved else "too few samples above it"]
-    estimate, low, high = t.difference.estimate, t.difference.low, t.difference.high
-    return [value(t.a), value(t.b), _signed(estimate), f"{_signed(low)} .. {_signed(high)}"]
-
-
-def _signed(x: float) -> str:
-    return f"{'+' if x > 0 else '-' if x < 0 else ''}{value(abs(x))}"
-
-
-def _spreads(comparison: Comparison) -> str:
-    """Whether one variant varies more from seed to seed: declared metrics, and others where it is certain."""
-    rows = [["spread between seeds", "", "", "change", "95% interval"]]
-    for m in comparison.metrics:
-        for j in m.comparisons:
-            if j.spread and j.spread.change and (m.metric.declared or j.spread.change.excludes_zero()):
-                rows.append([_named(comparison, m.metric, j), *_spread(j)])
-    if len(rows) == 1:
-        return ""
-    rows[0][1:3] = _sides(comparison)
-    return "\n".join(columns(rows, "<>>>>"))
-
-
-def _spread(j: Judgement) -> list[str]:
-    assert j.spread is not None
-    assert j.spread.change is not None
-    s, c = j.spread, j.spread.change
-    sides = [f"±{x:.3g}%" if s.percent else f"±{value(x)}" for x in (s.a, s.b)]
-    shown = percent(c.estimate) if c.excludes_zero() else "~"
-    return [*sides, shown, f"{percent(c.low)} .. {percent(c.high)}"]
-
-
-def _sides(comparison: Comparison) -> tuple[str, str]:
-    """The heads of the two values of a pair: the variants' names if there is one pair."""
-    return comparison.pairs[0] if len(comparison.pairs) == 1 else ("baseline", "variant")
-
-
-def _named(comparison: Comparison, metric: Metric, j: Judgement) -> str:
-    """The metric, with the pair where there are several."""
-    return metric.name if len(comparison.pairs) == 1 else f"{metric.name}, {j.b} against {j.a}"
+        if comparison.scenario.file and feasible.why_not(comparison.scenario) is None:
+            lines.append(f"confirm: {notes.on_real_kernels(comparison)}")
+    if comparison.arm == "sim" and comparison.pairs and comparison.scenario.file:
+        a, b = comparison.pairs[0]
+        lines.append(f"why:     {shlex.join(['schedlab', 'explain', comparison.scenario.file, a, b])}")
+    return lines

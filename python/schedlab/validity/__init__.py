@@ -5,6 +5,7 @@ model; the model error says how far changes in the model have been from changes 
 """
 
 from schedlab.validity.errors import ModelError, Validated, model_errors, validated
+from schedlab.validity.evidence import Evidence, evidence
 from schedlab.validity.rows import family_of
 
-__all__ = ["ModelError", "Validated", "family_of", "model_errors", "validated"]
+__all__ = ["Evidence", "ModelError", "Validated", "evidence", "family_of", "model_errors", "validated"]
