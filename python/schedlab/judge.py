@@ -23,7 +23,7 @@ from schedlab.statistics import (
 from schedlab.verdicts import DETERMINISTIC
 
 if TYPE_CHECKING:
-    from schedlab.validity.evidence import Evidence
+    from schedlab.validity.checked import Evidence
 
 ALPHA = 0.05
 

@@ -14,7 +14,7 @@ LINEAR_TO = 0.05
 """The scale is linear in the log ratio up to this value, 5%, and logarithmic beyond."""
 REACH = math.log(10)
 """A ratio of 10 or 1/10 is the end of the scale; a mark there shows the value that lies beyond."""
-TICKS = [-90, -80, -50, -20, -10, -5, -2, 0, 2, 5, 10, 20, 50, 100, 400, 900]
+TICKS = [-90, -80, -60, -40, -30, -20, -10, -5, 0, 5, 10, 20, 30, 40, 60, 100, 200, 400, 900]
 ROW, PAD = 24, 0.15
 """Pixels for a mark, and room beside the outermost ones."""
 _ALIGN = "datum.edge > 0 ? 'right' : 'left'"

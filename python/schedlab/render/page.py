@@ -10,13 +10,15 @@ from schedlab.comparison import Comparison, MetricComparison
 from schedlab.judge import Judgement
 from schedlab.render import charts as drawn
 from schedlab.render import notes
-from schedlab.render.answer import sentences
 from schedlab.render.cells import change, headline, interval, model_error
 from schedlab.render.closer import causes_and_load, closer_look
 from schedlab.render.figure import figure, scripts
 from schedlab.render.forest import forest
+from schedlab.render.further import further
 from schedlab.render.grid import NOTHING, percent, value
 from schedlab.render.markup import cells, details, escape, facts, items, table
+from schedlab.render.navigation import navigation
+from schedlab.render.opening import curve, opening, opening_series, statements
 from schedlab.render.provenance import provenance
 from schedlab.render.timeline import script
 from schedlab.render.unjudged import unjudged
@@ -29,7 +31,9 @@ def page(c: Comparison, look: Closer | str | None = None) -> str:
     title = f"{c.scenario.name}: {' and '.join(column.name for column in c.columns)}, {c.arm_word}"
     body = [
         _summary(c),
+        *opening(c),
         *causes_and_load(c, look),
+        further(c, look),
         _judgements(c),
         _figure("changes", forest(c)),
         _setup(c),
@@ -44,6 +48,7 @@ def page(c: Comparison, look: Closer | str | None = None) -> str:
 
 def document(title: str, body: Iterable[str], *, charts: bool = True, extra: Iterable[str] = ()) -> str:
     """A page in the style of all pages; `extra` stands behind what draws the charts, if there are any."""
+    contents, parts = navigation(body)
     return "\n".join(
         [
             "<!doctype html>",
@@ -51,7 +56,8 @@ def document(title: str, body: Iterable[str], *, charts: bool = True, extra: Ite
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f"<title>{escape(title)}</title>",
             f"<style>{(_HERE / 'page.css').read_text(encoding='utf-8')}</style></head><body><main>",
-            *body,
+            contents,
+            *parts,
             "</main>",
             *(scripts() if charts else []),
             *extra,
@@ -64,7 +70,7 @@ def document(title: str, body: Iterable[str], *, charts: bool = True, extra: Ite
 def _summary(c: Comparison) -> str:
     what = headline(c).split(c.arm_word, 1)[1].strip()
     lines = [f"<h1>{escape(c.scenario.name)}</h1>"]
-    lines += [f'<p class="verdict">{escape(text)}</p>' for text in sentences(c)]
+    lines += [statements(c, a, b) for a, b in c.pairs]
     lines.append(f'<p><span class="arm">{escape(c.arm_word)}</span> {escape(what)}</p>')
     lines += [f"<p><strong>{escape(text)}</strong></p>" for text in notes.trouble(c)]
     return "\n".join(lines)
@@ -131,8 +137,8 @@ def _curves(c: Comparison) -> Iterable[str]:
     """The percentile curves of what is judged, then those of the other series, which a click shows."""
     names = list(dict.fromkeys(s for col in c.columns for run in col.runs.values() for s in run.series))
     judged = {m.metric.of for m in c.metrics}
-    shown = [(name, _curve(c, f"curve-{i}", name)) for i, name in enumerate(names)]
-    first = [text for name, text in shown if text and name in judged]
+    shown = [(name, curve(c, f"curve-{i}", name)) for i, name in enumerate(names)]
+    first = [text for name, text in shown if text and name in judged and name != opening_series(c)]
     rest = [text for name, text in shown if text and name not in judged]
     if first or rest:
         yield "<h2>Percentiles</h2>"
@@ -140,27 +146,6 @@ def _curves(c: Comparison) -> Iterable[str]:
     if rest:
         count = f"{len(rest)} more series of the scheduler"
         yield details(count, f'<div class="charts">{"".join(rest)}</div>')
-
-
-def _curve(c: Comparison, name: str, series: str) -> str:
-    spec = drawn.percentile_curve(c, series)
-    if spec is None:
-        return ""
-    return f"<div>{figure(name, spec)}{details(f'Numbers of {series}', _curve_table(c, series))}</div>"
-
-
-def _curve_table(c: Comparison, series: str) -> str:
-    rows = drawn.curve_rows(c, series)
-    names = [column.name for column in c.columns]
-    at = {(r["variant"], r["percentile"]): r for r in rows}
-    head = ["percentile", *(f"{n}, {what}" for n in names for what in ("median", "range"))]
-    body = []
-    for p in sorted({r["percentile"] for r in rows}):
-        texts = [f"{p:.7g}"]
-        for row in (at.get((n, p), {}) for n in names):
-            texts += [value(row.get("value")), f"{value(row['low'])} .. {value(row['high'])}" if row else NOTHING]
-        body.append(cells(head, texts))
-    return table(f"{series} over seeds, {c.arm_word}", head, body)
 
 
 def _metrics(c: Comparison) -> Iterable[str]:
