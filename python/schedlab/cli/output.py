@@ -10,65 +10,83 @@ from schedlab.cli.console import Console, colours, write_file
 from schedlab.cli.options import Options
 from schedlab.cli.paths import STDOUT
 from schedlab.cli.terminal import terminal_columns
+from schedlab.closer import Closer
 from schedlab.comparison import Comparison
 from schedlab.engine import Engine
 from schedlab.errors import InputError, OutputError
 from schedlab.render.cells import change
 
 EXIT_GATE = 1
+Look = Closer | str | None
+"""What `schedlab.closer` found, or why there is nothing to show; None if no page is written."""
 
 
 def show(comparison: Comparison, options: Options, console: Console, engine: Engine | None = None) -> int:
     """Print and write every output that was asked for, even if one fails; 1 if the gate fails."""
     code = 0
+    look = None
+    if engine is not None or options.html is not None:
+        comparison, look = _examined(comparison, options, console, engine)
     gate.check(options.fail_on, ((m.metric, m.model) for m in comparison.metrics))
     gate.check_seeds(options.fail_on, comparison.scenario, len(comparison.seeds))
     for output in (_stdout, _json_file, _html_file):
         try:
-            output(comparison, options, console, engine)
+            output(comparison, options, console, look)
         except OutputError as e:
             console.error(e)
             code = e.exit_code
     return code or _gate(comparison, options, console)
 
 
-def _stdout(comparison: Comparison, options: Options, console: Console, engine: Engine | None) -> None:
+def _stdout(comparison: Comparison, options: Options, console: Console, look: Look) -> None:
     from schedlab.render.document import dump
 
     if options.json == STDOUT:
         console.result(dump(render.json_document(comparison)))
     elif str(options.html) == STDOUT:
-        console.page(_page(comparison, console, engine))
+        console.page(render.html(comparison, look))
     else:
         console.result(render.text(comparison, options.style, colour=colours(sys.stdout), width=terminal_columns()))
 
 
-def _json_file(comparison: Comparison, options: Options, _: Console, __: Engine | None) -> None:
+def _json_file(comparison: Comparison, options: Options, _: Console, __: Look) -> None:
     from schedlab.render.document import dump
 
     if options.json not in (None, STDOUT):
         write_file(Path(options.json), dump(render.json_document(comparison)) + "\n")
 
 
-def _html_file(comparison: Comparison, options: Options, console: Console, engine: Engine | None) -> None:
+def _html_file(comparison: Comparison, options: Options, console: Console, look: Look) -> None:
     if options.html is not None and str(options.html) != STDOUT:
-        write_file(options.html, _page(comparison, console, engine))
+        write_file(options.html, render.html(comparison, look))
         console.say(f"page: {options.html}")
 
 
-def _page(comparison: Comparison, console: Console, engine: Engine | None) -> str:
-    """The page with a closer look, for which the runs of both variants are repeated."""
+def _examined(
+    comparison: Comparison, options: Options, console: Console, engine: Engine | None
+) -> tuple[Comparison, Look]:
+    """With the cause of the headline; for a page, also a closer look, for which the runs of both variants are repeated.
+
+    What is not shown is not examined: other styles than the default one have no causes.
+    """
     from schedlab.api import default_jobs
     from schedlab.cli.interrupt import interruptible
     from schedlab.closer import closer
     from schedlab.engine import native_engine
+    from schedlab.reasons_of_headline import with_cause
 
-    if comparison.arm == "sim" and comparison.pairs:
-        console.say("repeating the runs of the first two variants for the page")
-    chosen = engine or native_engine()
-    threads = default_jobs()
-    look = interruptible(chosen, lambda cancel: closer(chosen, comparison, threads=threads, cancel=cancel))
-    return render.html(comparison, look)
+    chosen, threads = engine or native_engine(), default_jobs()
+    look: Look = None
+    if options.html is not None:
+        if comparison.arm == "sim" and comparison.pairs:
+            console.say("repeating the runs of the first two variants for the page")
+        look = interruptible(chosen, lambda cancel: closer(chosen, comparison, threads=threads, cancel=cancel))
+    elif options.style != "table" or options.json == STDOUT:
+        return comparison, look
+    found = look
+    return interruptible(
+        chosen, lambda cancel: with_cause(chosen, comparison, found, threads=threads, cancel=cancel)
+    ), look
 
 
 def _gate(comparison: Comparison, options: Options, console: Console) -> int:
