@@ -32,9 +32,9 @@ from schedlab import render
 from schedlab.closer import Closer, closer
 from schedlab.comparison import Comparison
 from schedlab.engine import native_engine
+from schedlab.render.answer import sentences
 from schedlab.render.charts import Spec, percentile_curve
 from schedlab.render.closer import around, first_difference_picture
-from schedlab.render.summary import sentences
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"

@@ -67,7 +67,7 @@ def _examined(
 ) -> tuple[Comparison, Look]:
     """With the cause of the headline; for a page, also a closer look, for which the runs of both variants are repeated.
 
-    What is not shown is not examined: other styles than the default one have no causes.
+    What is not shown is not examined: the styles of other tools have no causes.
     """
     from schedlab.api import default_jobs
     from schedlab.cli.interrupt import interruptible
@@ -81,7 +81,7 @@ def _examined(
         if comparison.arm == "sim" and comparison.pairs:
             console.say("repeating the runs of the first two variants for the page")
         look = interruptible(chosen, lambda cancel: closer(chosen, comparison, threads=threads, cancel=cancel))
-    elif options.style != "table" or options.json == STDOUT:
+    elif options.style not in ("table", "details"):
         return comparison, look
     found = look
     return interruptible(

@@ -8,21 +8,12 @@ from typing import TYPE_CHECKING
 from schedlab.render.cells import interval, plural
 from schedlab.render.grid import percent, value
 from schedlab.render.summary import elsewhere, headline_metric, judged_together, too_few
+from schedlab.validity.checked import UNKNOWN, Evidence
 from schedlab.verdicts import DETERMINISTIC
 
 if TYPE_CHECKING:
     from schedlab.comparison import Comparison, MetricComparison
     from schedlab.judge import Judgement
-    from schedlab.validity import Evidence
-
-SURE = {
-    "high": "high: {right} of {checks} simulated changes of {family} of about this size had the same sign on a real "
-    "kernel",
-    "fair": "fair: {right} of {checks} simulated changes of {family} of about this size had the same sign on a real "
-    "kernel",
-    "low": "low: only {right} of {checks} simulated changes of {family} of about this size had the same sign on a real "
-    "kernel",
-}
 
 
 def answer(comparison: Comparison, a: str, b: str) -> Iterator[tuple[str, str]]:
@@ -91,14 +82,13 @@ def how_sure(comparison: Comparison, m: MetricComparison, j: Judgement) -> str:
 
 
 def _checked(found: Evidence) -> str:
-    if found.grade in SURE:
-        return SURE[found.grade].format(right=found.right, checks=found.checks, family=found.family)
-    checks = plural(found.checks, "simulated change")
-    verb = "was" if found.checks == 1 else "were"
-    return (
-        f"unknown: only {checks} of {found.family} of about this size {verb} checked on a real kernel, "
-        f"{found.right} with the same sign"
-    )
+    checks = f"{found.right} of {plural(found.checks, 'simulated change')} of {found.family} and about this size"
+    rest = [
+        f"{n} {what}" for n, what in ((found.wrong, "had the opposite sign"), (found.unseen, "could not be shown")) if n
+    ]
+    others = f" ({', '.join(rest)})" if rest else ""
+    few = ", which is too few to tell" if found.grade == UNKNOWN else ""
+    return f"{found.grade}: {checks} had the same sign on a real kernel{others}{few}"
 
 
 def _amount(j: Judgement, unit: str) -> str:

@@ -36,6 +36,7 @@ def compare_document(c: Comparison) -> dict[str, Any]:
         "ran_on": c.machine,
         "setup": [fact.to_record() for fact in c.setup],
         "remarks": list(c.remarks),
+        "causes": [{"a": a, "b": b, "text": text} for (a, b), text in c.causes.items()],
         "metrics": [
             {
                 **_metric(m.metric),
@@ -153,6 +154,7 @@ def _comparison(j: Judgement) -> dict[str, Any]:
         "units_needed": j.units_needed,
         "spread": _spread(j.spread),
         "tail": _tail(j.tail),
+        "evidence": j.evidence.to_record() if j.evidence else None,
     }
 
 
