@@ -76,7 +76,7 @@ prerequisites:
 $(VENV)/bin/maturin: | prerequisites
 	@echo "preparing .venv" >&2
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet 'maturin>=1.10,<2'
+	@$(BIN)/python -m pip install --quiet 'maturin==1.16.0'
 
 $(VENV)/built: $(VENV)/bin/maturin pyproject.toml $(RUST)
 	@echo "building the engine (release)" >&2

@@ -9,7 +9,7 @@ need() {
 }
 
 command -v cargo >/dev/null 2>&1 ||
-  need 'cargo (Rust, stable)' 'install rustup (https://rustup.rs), then: rustup toolchain install stable'
+  need 'cargo (Rust)' 'install rustup (https://rustup.rs); cargo then installs the toolchain that rust-toolchain.toml names'
 command -v cc >/dev/null 2>&1 ||
   need 'cc (a C linker for Rust)' 'apt-get install gcc libc6-dev'
 if ! command -v "$python" >/dev/null 2>&1; then

@@ -22,6 +22,19 @@ settings.register_profile("schedlab", deadline=None, derandomize="SCHEDLAB_RANDO
 settings.load_profile("schedlab")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def empty_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Every test runs with the home directory of a newcomer: empty. Rust's tools stay where they are installed."""
+    home = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        for variable, folder in (("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")):
+            patch.setenv(variable, os.environ.get(variable) or str(Path.home() / folder))
+        for variable in ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"):
+            patch.delenv(variable, raising=False)
+        patch.setenv("HOME", str(home))
+        yield home
+
+
 @pytest.fixture
 def engine() -> Engine:
     return Engine(fake_engine)

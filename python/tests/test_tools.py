@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
+import re
 import signal
 import subprocess
 import sys
 import threading
 import time
+import tomllib
 from pathlib import Path
 
 import pytest
 
 import console_examples
 import corpus
+import lint_rust
 import needs
 import new_cases
 import rt_app_table
@@ -57,6 +61,44 @@ def test_every_crate_is_in_a_suite() -> None:
     named = {word for suite in suites.SUITES for word in suite.command.split() if word.startswith("schedlab-")}
     assert crates - named == {"schedlab-py"}, "the glue has no tests of its own; the Python tests are its tests"
     assert named <= crates
+
+
+LINTED = [
+    # what `rustc --version` prints, whether warnings are errors
+    ("rustc 1.95.0 (59807616e 2026-04-14)", True),
+    ("rustc 1.95.1 (59807616e 2026-05-14)", False),
+    ("rustc 1.99.1 (a2f1f9b6c 2026-10-30)", False),
+    ("rustc 1.85.0 (4d91de4e4 2025-02-17) (built from a source tarball)", False),
+    ("rustc 1.100.0-nightly (0aa9ec5c6 2026-11-01)", False),
+    ("", False),
+    ("error: rustup could not choose a version", False),
+]
+
+
+@pytest.mark.parametrize(("printed", "strict"), LINTED)
+def test_warnings_are_errors_with_the_pinned_compiler_only(printed: str, strict: bool) -> None:
+    command = lint_rust.command(lint_rust.version(printed), "1.95.0")
+    assert command[: len(lint_rust.CLIPPY)] == lint_rust.CLIPPY
+    assert ("warnings" in command) is strict
+    assert re.fullmatch(r"\d+\.\d+\.\d+", lint_rust.pinned()), "a release, no channel that moves"
+
+
+def test_what_the_tests_need_is_pinned() -> None:
+    """A tool that a year adds rules to must not fail what passes today."""
+    project = tomllib.loads((suites.ROOT / "pyproject.toml").read_text())
+    extras = project["project"]["optional-dependencies"]
+    pins = dict(need.split("==") for need in extras.pop("dev"))
+    assert {name: importlib.metadata.version(name) for name in pins} == pins
+    maturin = f"maturin=={pins['maturin']}"
+    assert project["build-system"]["requires"] == [maturin]
+    assert f"'{maturin}'" in (suites.ROOT / "Makefile").read_text()
+    needed = [need for needs in (project["project"]["dependencies"], *extras.values()) for need in needs]
+    assert [need for need in needed if "<" not in need] == [], "no upper bound"
+
+
+def test_tests_run_with_an_empty_home(empty_home: Path) -> None:
+    assert Path.home() == empty_home
+    assert {path.name for path in empty_home.iterdir()} <= {".cache", ".local"}
 
 
 def test_the_budget_of_all_suites_is_half_an_hour() -> None:

@@ -55,13 +55,16 @@ impl Worker {
         let period = self.amount(period);
         let Object::Timer(last) = self.object(object) else { return };
         let now = self.shared.time();
-        let mut next = 0;
         // Tasks that share the timer advance it one after the other.
-        let _ = last.fetch_update(AcqRel, Relaxed, |last| {
-            next = last.checked_sub(1).unwrap_or(now).saturating_add(period);
-            let missed = next <= now;
-            Some(1 + if missed && mode == TimerMode::Relative { now } else { next })
-        });
+        let mut seen = last.load(Relaxed);
+        let next = loop {
+            let next = seen.checked_sub(1).unwrap_or(now).saturating_add(period);
+            let kept = if next <= now && mode == TimerMode::Relative { now } else { next };
+            match last.compare_exchange_weak(seen, 1 + kept, AcqRel, Relaxed) {
+                Ok(_) => break next,
+                Err(changed) => seen = changed,
+            }
+        };
         if next > now {
             self.sleep_until(next);
         }

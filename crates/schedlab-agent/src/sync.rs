@@ -5,8 +5,8 @@
 //! with two exceptions: the order of waiters is the kernel's (FIFO by priority), and a new waiter of a condition may
 //! consume the wakeup of a waiter that has been signalled and has not run yet, as POSIX allows.
 
-use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::thread::futex::{self, Flags};
 
@@ -171,6 +171,18 @@ shared! {
     }
 }
 
+/// Replaces the value by what `next` makes of it; `false`: it makes nothing, and the value stays.
+fn update(value: &AtomicU32, order: Ordering, mut next: impl FnMut(u32) -> Option<u32>) -> bool {
+    let mut seen = value.load(Relaxed);
+    while let Some(new) = next(seen) {
+        match value.compare_exchange_weak(seen, new, order, Relaxed) {
+            Ok(_) => return true,
+            Err(changed) => seen = changed,
+        }
+    }
+    false
+}
+
 impl Semaphore {
     /// Sets the initial number of units.
     pub fn set(&self, units: u32) {
@@ -178,7 +190,7 @@ impl Semaphore {
     }
 
     fn take(&self) -> bool {
-        self.units.fetch_update(SeqCst, Relaxed, |units| units.checked_sub(1)).is_ok()
+        update(&self.units, SeqCst, |units| units.checked_sub(1))
     }
 
     /// Takes one unit if there is one.
@@ -202,7 +214,7 @@ impl Semaphore {
     /// Gives one unit.
     pub fn post(&self, flags: Flags) {
         // Saturates, as in the simulator.
-        let _ = self.units.fetch_update(SeqCst, Relaxed, |units| units.checked_add(1));
+        update(&self.units, SeqCst, |units| units.checked_add(1));
         if self.waiters.load(SeqCst) > 0 {
             wake(&self.units, flags, 1);
         }
@@ -226,7 +238,7 @@ impl Condition {
 
     /// Waits for a signal.
     pub fn wait(&self, flags: Flags) {
-        while self.wakeups.fetch_update(AcqRel, Relaxed, |wakeups| wakeups.checked_sub(1)).is_err() {
+        while !update(&self.wakeups, AcqRel, |wakeups| wakeups.checked_sub(1)) {
             wait(&self.wakeups, flags, 0);
         }
     }
@@ -234,7 +246,7 @@ impl Condition {
     /// Wakes one waiter, or all.
     pub fn signal(&self, flags: Flags, all: bool) {
         let mut count = 0;
-        let _ = self.waiters.fetch_update(AcqRel, Relaxed, |waiters| {
+        update(&self.waiters, AcqRel, |waiters| {
             count = if all { waiters } else { waiters.min(1) };
             Some(waiters - count)
         });

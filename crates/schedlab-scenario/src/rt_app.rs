@@ -53,7 +53,7 @@ pub(crate) fn read(table: &Table, value: &Value, dir: &Path, nr_cpus: usize) -> 
     if let Some(duration) = app.duration {
         end_after(&mut workload, duration);
     }
-    let file = Some(sources[0].name.to_owned()).filter(|_| sources.len() == 1);
+    let file = (sources.len() == 1).then(|| sources[0].name.to_owned());
     Ok(RtApp { uses: names.join(" "), file, workload, task_set: app.task_set })
 }
 

@@ -60,7 +60,7 @@ fn wakeups(path: &str) -> usize {
     workload.objects = vec![ObjectSpec::Futex];
     let levels = path.match_indices('/').map(|(end, _)| &path[..end]).chain([path]).filter(|level| !level.is_empty());
     let cgroups = levels.map(|level| Cgroup { path: level.into(), ..Cgroup::default() }).collect();
-    workload.tasks.iter_mut().for_each(|task| task.cgroup = Some(path.into()).filter(|_| !path.is_empty()));
+    workload.tasks.iter_mut().for_each(|task| task.cgroup = (!path.is_empty()).then(|| path.into()));
     let mut spec = RunSpec { cgroups: Arc::new(cgroups), ..migrating("6.8", false, USEC) };
     spec.workloads = Arc::new(vec![workload]);
     let (outcome, record) = record(&spec);

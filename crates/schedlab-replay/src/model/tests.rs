@@ -32,7 +32,7 @@ fn apply(model: &mut Model, operation: Operation) {
 }
 
 fn add(model: &mut Model, pid: Pid, at: Location) {
-    let first = Some(First::Unknown).filter(|_| !matches!(at, Location::Asleep(_)));
+    let first = (!matches!(at, Location::Asleep(_))).then_some(First::Unknown);
     apply(model, Operation::AddTask(NewTask { pid, weight: Weight::Nice(0), at, group: None, first }));
 }
 

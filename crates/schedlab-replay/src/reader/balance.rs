@@ -185,7 +185,7 @@ impl Reader {
         match kind {
             Kind::Switch { .. } => Some(entry.cpu),
             Kind::Wakeup { target_cpu, .. } | Kind::WakeupNew { target_cpu, .. } => Some(target_cpu),
-            Kind::Migrate { pid, orig_cpu, .. } => Some(orig_cpu).filter(|_| !self.is_waking(pid)),
+            Kind::Migrate { pid, orig_cpu, .. } => (!self.is_waking(pid)).then_some(orig_cpu),
             Kind::Runtime { pid, .. } => match self.place(pid)? {
                 Place::Running(cpu) => Some(cpu),
                 _ => None,

@@ -256,7 +256,7 @@ pub fn forks(entry: &Entry, pid: Pid, ahead: &Window<'_>) -> Option<Pid> {
         match next.kind()? {
             Kind::Fork { parent, child } if parent == pid => {
                 let stayed = || next.cpu != entry.cpu && born_on(child, ahead) == Some(entry.cpu);
-                return Some(child).filter(|_| !right_before_switch || stayed());
+                return (!right_before_switch || stayed()).then_some(child);
             }
             // `schedule()` charges right before it switches. Of several such charges on the child's CPU the last is
             // taken.

@@ -45,7 +45,7 @@ impl Reader {
             if entry.cpu != cpu {
                 flag.cause = flag.cause.max(cause(decides, entry));
             } else if matches!(entry.what, What::Checked) {
-                checked = checked.or(Some(entry).filter(|_| returned >= others));
+                checked = checked.or((returned >= others).then_some(entry));
                 returned += 1;
             } else if entry.is_inside() && entry.has_flags() && entry.flag() && !flag.before && checked.is_none() {
                 // `schedule()` may clear it before the next record that is not inside of an operation.
