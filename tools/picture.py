@@ -1,11 +1,11 @@
-"""Draws the pictures of README.md from one comparison and one run of guests, and checks that they show what comes out.
+"""Draws the pictures of README.md and of the guide to the report, and checks that they show what comes out.
 
     picture.py check      exit 1 if a picture is not what comes out
     picture.py update     draw them anew; the picture of the page needs chromium
 
 The percentile curve and the page carry a digest of what they show, which is compared instead of pixels: fonts differ
 from machine to machine. The timelines are drawn by schedlab itself, so their files are compared, and what
-README.md says of them is computed from the same runs.
+the guide says of them is computed from the same runs.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from schedlab.render.charts import Spec, percentile_curve
 from schedlab.render.closer import around, first_difference_picture
 
 ROOT = Path(__file__).parents[1]
-README = ROOT / "README.md"
+GUIDE = ROOT / "docs/guides/read-the-report.md"
 SCENARIO = "scenarios/eevdf-vs-cfs.toml"
 SERIES = "probe.latency"
 FOLDER = ROOT / "docs/pictures"
@@ -68,11 +68,11 @@ def main(mode: str) -> int:
         TIMELINE: _text(TIMELINE) == timeline,
         GUESTS: _text(GUESTS) == guests.svg,
         PAGE: PAGE.is_file() and digest_of_page(comparison).encode() in PAGE.read_bytes(),
-        README: all(words in " ".join(_text(README).split()) for words in says),
+        GUIDE: all(words in " ".join(_text(GUIDE).split()) for words in says),
     }
-    if not good[README]:
-        print("README.md must say of the pictures: " + "; ".join(says))
-    for file in (file for file, same in good.items() if not same and file != README):
+    if not good[GUIDE]:
+        print("docs/guides/read-the-report.md must say of the pictures: " + "; ".join(says))
+    for file in (file for file, same in good.items() if not same and file != GUIDE):
         print(f"{file.relative_to(ROOT)} is not what comes out; run tools/picture.py update")
     print(f"{sum(good.values())} passed, {len(good) - sum(good.values())} failed")
     return 0 if all(good.values()) else 1

@@ -1,4 +1,4 @@
-"""The picture in README.md of a host and its guests on one scale of time, and the sentence about it.
+"""The picture in the guide to the report of a host and its guests on one scale of time, and the sentence about it.
 
 It shows the slowest request of scenarios/noisy-neighbour.toml with seed 1 in the variant whose guests share CPUs.
 """
@@ -24,7 +24,7 @@ BEFORE, AFTER = 0.3, 0.1
 
 @dataclass(frozen=True, slots=True)
 class GuestPicture:
-    """The file, and what README.md has to say of it."""
+    """The file, and what the guide has to say of it."""
 
     svg: str
     caption: str

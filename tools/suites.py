@@ -53,7 +53,7 @@ class Suite:
         return "cargo" if self.command.startswith(CALL_CARGO) else "other"
 
 
-EXAMPLES = ("README.md", "docs/explain.md", "docs/tutorials/first-scenario.md")
+EXAMPLES = ("README.md", "docs/commands.md", "docs/explain.md", "docs/tutorials/first-scenario.md")
 """Pages whose console blocks are run and compared."""
 
 SUITES = [

@@ -395,17 +395,19 @@ def test_the_page_of_the_documentation_is_what_the_stored_results_render_to() ->
     assert [one.study.name for one in report.studies] == [str(row["id"]) for row in native_engine().listing("studies")]
     shown = markdown(page(report, history.read(ROOT / history.FILE), origins))
     assert shown == (ROOT / "docs" / "studies" / "README.md").read_text(encoding="utf-8")
-    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-    assert summary(report, origins) in readme
+    limits = " ".join((ROOT / "docs" / "limits.md").read_text(encoding="utf-8").split())
+    assert summary(report, origins) in limits
 
 
-def test_the_table_of_the_readme_is_published_and_stored() -> None:
+def test_the_table_of_the_limits_is_published_and_stored() -> None:
     load = native_engine().load_study
     report, _ = results.read(ROOT / results.FILE, lambda name, units: load(name, units=units))
     found = next(one for one in report.studies if one.study.name == "eevdf-intel-log")
     rows = {(row.published.case, row.published.metric): row for row in found.rows if row.alternative is None}
     metrics = [*(f"wakeup_p{p}" for p in ("50", "90", "95", "99", "99.9")), "involuntary_switches"]
-    lines = [line for line in (ROOT / "README.md").read_text(encoding="utf-8").splitlines() if line.count("|") == 9]
+    lines = [
+        line for line in (ROOT / "docs" / "limits.md").read_text(encoding="utf-8").splitlines() if line.count("|") == 9
+    ]
     table = [
         [cell.strip() for cell in line.strip("|").split("|")] for line in lines if "EEVDF," in line or "CFS," in line
     ]

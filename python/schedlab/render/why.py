@@ -52,7 +52,7 @@ def clause(a: Tail, b: Tail) -> str:
     parts = sorted((part for part in PARTS if more[part] > SMALL * extra), key=lambda part: -more[part])[:NAMED]
     if not parts or extra <= 0:
         return ""
-    shown = ", ".join(f"{share(more[part], extra)} of it {SHORT[part]}{_behind(longer, part)}" for part in parts)
+    shown = ", ".join(f"{share(more[part], extra)} of that is time {SHORT[part]}{_behind(longer, part)}" for part in parts)
     return f"the slowest 1% of {longer.variant} take {time(extra)} longer on average: {shown}."
 
 
