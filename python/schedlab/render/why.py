@@ -52,8 +52,8 @@ def clause(a: Tail, b: Tail) -> str:
     parts = sorted((part for part in PARTS if more[part] > SMALL * extra), key=lambda part: -more[part])[:NAMED]
     if not parts or extra <= 0:
         return ""
-    shown = ", ".join(f"{share(more[part], extra)} of that is time {SHORT[part]}{_behind(longer, part)}" for part in parts)
-    return f"the slowest 1% of {longer.variant} take {time(extra)} longer on average: {shown}."
+    named = [f"{share(more[part], extra)} of that is time {SHORT[part]}{_behind(longer, part)}" for part in parts]
+    return f"the slowest 1% of {longer.variant} take {time(extra)} longer on average: {', '.join(named)}."
 
 
 def _behind(tail: Tail, part: str) -> str:
