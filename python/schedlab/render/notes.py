@@ -53,6 +53,7 @@ def essential(comparison: Comparison) -> list[str]:
     return [
         *([UNDETECTED] if any(change(j) == "~" for j in judged) else []),
         *looks(comparison),
+        *too_few_for_ranks(comparison),
         *_reasons(comparison, missing=True),
         *noise(comparison),
         *robustness(comparison),
@@ -244,11 +245,16 @@ def ties(comparison: Comparison) -> list[str]:
     )
     lines = [f"{name}: {', '.join(f'{a} and {b}' for a, b in tied)}" for name, tied in pairs]
     lines = [head, *(f"cannot be distinguished: {line}" for line in lines)]
-    lines += _alone(comparison)
-    seeds = len(comparison.seeds)
-    if pairs and (least := fewest(seeds, tests)):
-        lines.append(f"with {seeds} seeds no pair of {tests} can be distinguished; at least {least} seeds are needed")
-    return lines
+    return [*lines, *_alone(comparison), *too_few_for_ranks(comparison)]
+
+
+def too_few_for_ranks(comparison: Comparison) -> list[str]:
+    """How many seeds it takes before any two of the variants can be distinguished, if there are fewer."""
+    tests, seeds = comb(len(comparison.columns), 2), len(comparison.seeds)
+    undecided = any(r.undecided for r in comparison.rankings)
+    if not undecided or not (least := fewest(seeds, tests)):
+        return []
+    return [f"with {seeds} seeds no pair of {tests} can be distinguished; at least {least} seeds are needed"]
 
 
 def _alone(comparison: Comparison) -> list[str]:
