@@ -108,6 +108,28 @@ def test_what_is_no_trace_is_no_timeline(tmp_path: Path) -> None:
     assert of_traces({"": tmp_path / "x.ftrace"}).slices == 0
 
 
+WOKEN = [HEAD, switch(0, 1_000, 7, "S", 0), wake(0, 2_000, 8, 0, event="sched_waking"), wake(0, 2_100, 8, 0)]
+LATE = [switch(0, 508_000, 9, "S", 8), switch(0, 509_000, 8, "S", 0)]
+ELSEWHERE = [switch(1, 1_500, 0, "R", 5), switch(1, 2_500, 6, "S", 0), switch(0, 3_000, 0, "R", 8)]
+BROKEN: list[tuple[str, list[str], int, list[int], list[tuple[int, int]]]] = [
+    # the records after a wakeup, gaps, latencies of wakeups, slices that begin after it
+    ("complete", [switch(0, 3_000, 0, "R", 8), switch(0, 4_000, 8, "S", 0)], 0, [1_000], [(3_000, 4_000)]),
+    ("task 8 has run, and no record shows that", LATE, 1, [], [(508_000, 509_000)]),
+    ("on another CPU", ELSEWHERE, 1, [], [(3_000, 3_000)]),
+]
+
+
+@pytest.mark.parametrize(("what", "after", "breaks", "latencies", "slices"), BROKEN, ids=[row[0] for row in BROKEN])
+def test_nothing_is_measured_across_missing_records(
+    what: str, after: list[str], breaks: int, latencies: list[int], slices: list[tuple[int, int]], tmp_path: Path
+) -> None:
+    (tmp_path / "t.ftrace").write_text("".join([*WOKEN, *after]))
+    found = of_traces({"": tmp_path / "t.ftrace"})
+    assert found.breaks == breaks
+    assert [waited.ns for waited in found.slowest.get("sched.wakeup_latency", [])] == latencies
+    assert [(s.start, s.end) for lane in found.lanes for s in lane.slices if s.start > 1_500] == slices
+
+
 EVENTS = st.lists(
     st.tuples(st.integers(0, 3), st.integers(0, 5), st.sampled_from("RSw"), st.integers(1, 50)), max_size=60
 )

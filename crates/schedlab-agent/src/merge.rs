@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use schedlab_model::{CpuId, Nanos, Pid};
-use schedlab_trace::{Event, Kind, TaskState};
+use schedlab_trace::{Continuity, Event, Kind, TaskState};
 
 /// The events without and with foreign tasks, and statistics of the foreign tasks.
 #[derive(Debug, Default)]
@@ -45,6 +45,7 @@ pub struct Merger {
     tasks: BTreeMap<Pid, Owner>,
     /// The task that each CPU runs, and since when.
     running: BTreeMap<u32, (Pid, Nanos)>,
+    continuity: Continuity,
     /// Whether the run has started.
     started: bool,
     foreign: BTreeMap<Pid, Nanos>,
@@ -69,6 +70,7 @@ impl Merger {
             cpus: cpus.iter().zip(0..).map(|(cpu, number)| (*cpu, CpuId(number))).collect(),
             tasks: ours.map(|pid| (pid, Owner::Scenario)).collect(),
             running: BTreeMap::new(),
+            continuity: Continuity::default(),
             started: false,
             foreign: BTreeMap::new(),
             merged: Merged::default(),
@@ -83,6 +85,7 @@ impl Merger {
             }
         }
         if event.time < self.begin || event.time > self.begin + self.end {
+            self.continuity.breaks(event.cpu, &event.kind);
             self.track_running(event, comm, other);
             return;
         }
@@ -182,7 +185,7 @@ impl Merger {
     }
 
     fn switch(&mut self, event: &Event, time: Nanos, comm: &str, other: &str) {
-        let before = self.running.get(&event.cpu.0).map(|(pid, _)| *pid);
+        let breaks = self.continuity.breaks(event.cpu, &event.kind);
         self.track_running(event, comm, other);
         let (Kind::Switch { prev, prev_prio, prev_state, next, next_prio }, Some(cpu)) =
             (event.kind, self.cpu(event.cpu))
@@ -190,7 +193,7 @@ impl Merger {
             return;
         };
         self.merged.switches += 1;
-        self.merged.unrecorded += u64::from(before.is_some_and(|before| before != prev));
+        self.merged.unrecorded += u64::from(breaks);
         let (from_us, to_us) = (self.is_ours(prev), self.is_ours(next));
         let foreign = |pid| pid != 0 && !self.is_ours(pid);
         let (theirs, displaced) = (foreign(prev) || foreign(next), from_us && foreign(next));

@@ -13,6 +13,7 @@
 //! assert_eq!(digest.events(), 1);
 //! ```
 
+mod continuity;
 mod digest;
 mod display;
 mod divergence;
@@ -39,6 +40,7 @@ mod trace_dat;
 mod tracepoint;
 mod writer;
 
+pub use continuity::Continuity;
 pub use digest::Digest;
 pub use divergence::{lockstep, Divergence, Recorder};
 pub use error::{Fault, Place, TraceError};

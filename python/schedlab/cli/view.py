@@ -13,6 +13,7 @@ from schedlab.cli.options import Options
 from schedlab.closer import Repeat, loaded, timeline_of, typical_seed
 from schedlab.engine import Cancel, Engine, native_engine
 from schedlab.errors import ArmError, InputError, reason
+from schedlab.render.losses import losses
 from schedlab.timeline import Timeline, of_traces
 
 SHOWN = 12
@@ -28,6 +29,9 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     title, found, differs_ns = interruptible(chosen, lambda cancel: _timelines(options, chosen, cancel))
     if not any(one.slices for one in found.values()):
         raise InputError("it contains no task switch, so there is nothing to show", file=str(options.sources[0]))
+    for name, one in found.items():
+        for loss in losses(0, one.breaks):
+            console.say(f"{name}: {loss}; nothing is shown across the gap")
     page = view_page(title, found, differs_ns)
     try:
         server = PageServer(page, options.port)

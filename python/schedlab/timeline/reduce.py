@@ -75,6 +75,8 @@ class Timeline:
     end: int = 0
     windows: list[tuple[int, int]] = field(default_factory=list)
     """The ranges in which nothing is missing, one for each point that was asked for; none if all is there."""
+    breaks: int = 0
+    """How often records are missing: a CPU switches from a task to which it had not switched."""
     _kernels: list[Lanes] = field(default_factory=list)
 
     def kernel(self, name: str, from_ns: int = 0) -> Lanes:
@@ -110,6 +112,7 @@ class Lanes:
         self._task_of: dict[int, int] = {}
         self._queueing: dict[int, tuple[int, int]] = {}
         self._running: list[int] = []
+        self._switched: list[bool] = []
         self._since: list[int] = []
         self._waiting: list[int] = []
         self._gap: list[int | None] = []
@@ -129,6 +132,7 @@ class Lanes:
             for states in (self._running, self._since, self._waiting, self._stuck_there):
                 states.append(0)
             self._gap.append(None)
+            self._switched.append(False)
         return cpu
 
     def name(self, pid: int, comm: str) -> None:
@@ -140,12 +144,17 @@ class Lanes:
         """`sched_switch`."""
         cpu = self.lane(cpu)
         self._clock(now)
+        broken = self._switched[cpu] and self._running[cpu] != prev
+        if broken:
+            self._break(now, cpu)
+        self._switched[cpu] = True
         if self._running[cpu] == 0 and prev and prev not in self._where:
             self._since[cpu] = max(self._since[cpu], self.first or 0)  # it ran before the trace began
         if prev:
             lane = self._timeline.lanes[self._lanes[cpu]]
             preempted = state.startswith("R")
-            lane.slices.append(Slice(self._since[cpu], now, self._task(prev), preempted))
+            if not broken:
+                lane.slices.append(Slice(self._since[cpu], now, self._task(prev), preempted))
             self._leave_queue(now, prev, cpu)
             if preempted:
                 self._queue(now, prev, cpu)
@@ -155,6 +164,15 @@ class Lanes:
             self._ran(now, cpu, entering)
         self._running[cpu], self._since[cpu] = entering, now
         self._gaps(now, *{cpu, waited})
+
+    def _break(self, now: int, cpu: int) -> None:
+        """Records of a CPU are missing: what was under way may have ended long ago, and nothing is shown of it."""
+        self._timeline.breaks += 1
+        self._woken.clear()
+        for pid in list(self._where):
+            self._leave_queue(now, pid)
+        # What this CPU ran until now, and since when it idles, is not known either.
+        self._gap[cpu] = None
 
     def waking(self, now: int, cpu: int, by: int, pid: int) -> None:
         """`sched_waking`, on the waker's CPU."""
