@@ -15,7 +15,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 export PIP_ROOT_USER_ACTION := ignore
 
-.PHONY: help compare wheels build test new-cases lint bench agreement validate-host docs clean prerequisites
+.PHONY: help compare wheels build test new-cases lint bench agreement validate-host schedulers docs clean prerequisites
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -41,6 +41,10 @@ test: $(VENV)/built-for-tests $(AGENT)
 ## make new-cases  the property tests with newly drawn cases; ROUNDS=5 for more, SEED=N to repeat the round of a seed
 new-cases: $(VENV)/built-for-tests $(AGENT)
 	@$(BIN)/python tools/new_cases.py $(or $(ROUNDS),1) $(SEED)
+
+## make schedulers  the objects of the sched_ext schedulers that the tests use; needs clang-19 and llvm-19
+schedulers:
+	@$(MAKE) --no-print-directory -C crates/schedlab-bpf/schedulers
 
 ## make lint      formatters and linters only
 lint: $(VENV)/built-for-tests

@@ -89,3 +89,13 @@ def replay(
 def row_of(release: str) -> str | None: ...
 def kernel_btf(path: str) -> bytes: ...
 def scx_check(object: str, kernels: list[str]) -> str: ...
+def scx_stress(
+    object: str,
+    kernel: str,
+    seeds: list[int],
+    *,
+    cpus: int,
+    tasks: int,
+    duration_ns: int,
+    variables: list[tuple[str, int]],
+) -> str: ...

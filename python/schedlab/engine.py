@@ -249,6 +249,31 @@ class Engine:
             found: dict[str, Any] = documents.loads(self._native.scx_check(path, list(kernels)))
             return found
 
+    def scx_stress(
+        self,
+        path: str,
+        kernel: str,
+        seeds: Sequence[int],
+        *,
+        cpus: int,
+        tasks: int,
+        duration_ns: int,
+        variables: Sequence[tuple[str, int]] = (),
+    ) -> dict[str, Any]:
+        """How the sched_ext scheduler in an object ends under a random load per seed; `kernel` as for `kernel_btf`."""
+        with self._translated(f" ({path})"):
+            text = self._native.scx_stress(
+                path,
+                kernel,
+                list(seeds),
+                cpus=cpus,
+                tasks=tasks,
+                duration_ns=duration_ns,
+                variables=list(variables),
+            )
+            found: dict[str, Any] = documents.loads(text)
+            return found
+
     def cancel(self) -> Cancel:
         """A fresh handle to stop runs with."""
         handle: Cancel = self._native.Cancel()

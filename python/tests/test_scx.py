@@ -88,3 +88,53 @@ def test_the_types_of_an_image_are_extracted_once(tmp_path: Path, monkeypatch: p
     assert extracted == [str(package.image)]
     assert found[0] == found[1]
     assert (found[0].kernel, found[0].file.read_bytes()) == ("6.12.1-1", b"types")
+
+
+EXT = str(OBJECTS / "lab_kernel_ext.bpf.o")
+
+
+def test_a_stall_is_reported_with_its_seed_and_a_sound_scheduler_is_not(cli: Cli) -> None:
+    flags = ("--kernel", EXT, "--seeds", "3,4", "--duration", "8s", "--cpus", "2", "--tasks", "6")
+    code, out, err = cli("scx", "stress", str(OBJECTS / "lab_stall.bpf.o"), *flags)
+    assert (code, err) == (1, "")
+    assert "lab_stall.bpf.o (stall_ops), types of lab_kernel_ext.bpf.o:" in out
+    assert "2 loads of 8 s with 6 tasks on 2 CPUs" in out
+    assert "the scheduler fails under 2 of 2" in out
+    assert "seed 4 ends after" in out
+    assert "SCX_EXIT_ERROR_STALL" in out
+    code, out, err = cli("scx", "stress", str(OBJECTS / "lab_vtime.bpf.o"), *flags, "--rodata", "slice=3000000")
+    assert (code, err) == (0, "")
+    assert "no failure" in out
+
+
+def test_the_document_of_loads_has_every_seed(cli: Cli) -> None:
+    bad = str(OBJECTS / "lab_bad_pointer.bpf.o")
+    code, out, _ = cli("scx", "stress", bad, "--kernel", EXT, "--seeds", "2", "--json", "-")
+    document = json.loads(out)
+    assert (code, document["schema"]) == (1, "schedlab.scx-stress/1")
+    runs = document["objects"][0]["runs"]
+    assert [run["seed"] for run in runs] == [1, 2]
+    assert runs[0]["exit"]["kind"] == "SCX_EXIT_ERROR"
+    assert runs[0]["exit"]["place"] == "ops.enqueue() in note, instruction 7 (lab_bad_pointer.bpf.c:16)"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("stress", NEWEST, "--kernel", NEW), "map arena: its kind 33 is not modelled"),
+        (("stress", NEWEST, "--kernel", OLD), "it lacks constant enum lab_flags.LAB_NEW_FLAG"),
+        (
+            ("stress", str(OBJECTS / "lab_fifo.bpf.o"), "--kernel", EXT, "--rodata", "slice=1"),
+            "has no variable `slice`",
+        ),
+        (("stress", NEWEST, "--kernel", EXT, "--rodata", "slice"), "is no variable and whole number"),
+        (("stress", NEWEST, "--kernel", EXT, "--cpus", "65"), "is not a whole number from 1 to 64"),
+        (("stress", NEWEST, "--kernel", EXT, "--duration", "0ms"), "is not a duration from 1ms to 3600s"),
+        (("check", NEWEST, "--kernel", EXT, "--seeds", "3"), "--seeds has no effect on scx check"),
+    ],
+)
+def test_loads_that_cannot_run_are_one_error(cli: Cli, arguments: tuple[str, ...], message: str) -> None:
+    code, out, err = cli("scx", *arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert "Traceback" not in err

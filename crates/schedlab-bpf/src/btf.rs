@@ -188,10 +188,10 @@ impl Btf {
         self.named(name).find(|id| matches!(self.kind(*id), Kind::Struct { .. }) && self.name(*id) == name)
     }
 
-    /// The value of a constant of the enumeration.
+    /// The value of a constant of any enumeration.
     #[must_use]
-    pub fn enum_value(&self, enumeration: &str, constant: &str) -> Option<u64> {
-        self.named(enumeration).find_map(|id| match self.kind(id) {
+    pub fn constant(&self, constant: &str) -> Option<u64> {
+        self.types.iter().find_map(|(_, kind)| match kind {
             Kind::Enum { values, .. } => {
                 values.iter().find(|(name, _)| self.string(*name) == constant).map(|(_, value)| *value)
             }

@@ -1,8 +1,8 @@
-//! sched_ext schedulers as BPF objects: what they need of a kernel.
+//! sched_ext schedulers as BPF objects: what they need of a kernel, and a machine that executes them.
 //!
 //! An object is loaded as libbpf loads it: its types are matched with those of a kernel (CO-RE), its external symbols
-//! with the kernel's functions. Whatever is wrong with an object is an error value; nothing in this crate panics on
-//! input.
+//! with the kernel's functions. The machine checks every access to memory. Whatever is wrong with an object or its
+//! execution is an error value; nothing in this crate panics on input.
 
 mod alu;
 mod btf;
@@ -11,9 +11,13 @@ mod core_relo;
 mod elf;
 mod error;
 mod ext;
+mod helper;
 mod insn;
 mod kernel;
 mod link;
+mod machine;
+mod map;
+mod memory;
 mod program;
 mod reach;
 
@@ -22,4 +26,6 @@ pub use check::{check, needs, Lack, Needs};
 pub use elf::Elf;
 pub use error::BpfError;
 pub use kernel::kernel_btf;
+pub use machine::{Kernel, Machine, Stop, MOST_INSTRUCTIONS};
+pub use memory::{Memory, RegionId, Write};
 pub use program::Object;

@@ -39,5 +39,6 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(replay::row_name, module)?)?;
     module.add_function(wrap_pyfunction!(scx::kernel_btf, module)?)?;
     module.add_function(wrap_pyfunction!(scx::scx_check, module)?)?;
+    module.add_function(wrap_pyfunction!(scx::scx_stress, module)?)?;
     Ok(())
 }

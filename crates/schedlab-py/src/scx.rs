@@ -1,9 +1,10 @@
-//! What kernels lack for a sched_ext scheduler.
+//! sched_ext schedulers: what kernels lack for them, and random loads.
 
 use std::path::Path;
 
 use pyo3::prelude::*;
 use schedlab_bpf::{check, kernel_btf as types_of, needs, BpfError, Btf, Lack, Object};
+use schedlab_scx::Stress;
 use serde_json::{json, Value};
 
 use crate::errors::{self, Details, EngineError};
@@ -44,6 +45,46 @@ pub fn scx_check(py: Python<'_>, object: &str, kernels: Vec<String>) -> PyResult
             "maps": needs.maps,
         });
         Ok(json!({ "scheduler": name, "needs": needs, "lacks": found }).to_string())
+    })
+}
+
+/// Runs a scheduler under one random load per seed; the JSON document has how each ended.
+#[pyfunction]
+#[pyo3(signature = (object, kernel, seeds, *, cpus, tasks, duration_ns, variables))]
+#[allow(clippy::too_many_arguments)] // they are keywords in Python
+pub fn scx_stress(
+    py: Python<'_>,
+    object: &str,
+    kernel: &str,
+    seeds: Vec<u64>,
+    cpus: usize,
+    tasks: usize,
+    duration_ns: u64,
+    variables: Vec<(String, i64)>,
+) -> PyResult<String> {
+    guarded(py, object, || {
+        let at = |file: &str| {
+            let file = file.to_owned();
+            move |error| Failure { file, error }
+        };
+        let btf = types_of(&read(kernel)?).and_then(|btf| Btf::parse(&btf)).map_err(at(kernel))?;
+        let scheduler = Object::read(&read(object)?).map_err(at(object))?;
+        let name = scheduler.scheduler().map_err(at(object))?.name.clone();
+        let mut runs = Vec::new();
+        for seed in seeds {
+            let load = Stress { cpus, tasks, duration: duration_ns, seed, variables: variables.clone() };
+            let outcome = schedlab_scx::stress(&scheduler, &btf, &load).map_err(at(object))?;
+            let exit = outcome.exit.map(|exit| {
+                json!({ "kind": exit.kind.name(), "message": exit.message, "place": exit.place, "at_ns": exit.at })
+            });
+            runs.push(json!({
+                "seed": seed,
+                "exit": exit,
+                "wakeups": outcome.wakeups,
+                "instructions": outcome.instructions,
+            }));
+        }
+        Ok(json!({ "scheduler": name, "runs": runs }).to_string())
     })
 }
 

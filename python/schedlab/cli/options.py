@@ -61,6 +61,10 @@ class Options(argparse.Namespace):
     action: str
     objects: list[Path]
     kernels: list[str]
+    load_cpus: int | None
+    load_tasks: int | None
+    load_ns: int | None
+    variables: list[tuple[str, int]] | None
     chaos: int | None
     markdown: bool
     append: str

@@ -23,8 +23,8 @@ KINDS = ("machines", "kernels", "features", "workloads", "knobs", "metrics", "st
 EXIT_CODES = """\
 exit codes:
   0    success
-  1    a gate of --fail-on failed, no winner of tune was confirmed, or a kernel
-       cannot run a scheduler of scx check
+  1    a gate of --fail-on failed, no winner of tune was confirmed, a kernel
+       cannot run a scheduler of scx check, or one fails under scx stress
   2    bad input or usage
   3    some runs failed or could not be stored; the others are complete
   4    the arm cannot run here
@@ -327,7 +327,7 @@ COMMANDS: Mapping[str, tuple[str, Flags]] = {
     "tune": ("search for values of keys that improve a metric, and confirm the winner on fresh seeds", tuning.tune),
     "shrink": ("print the smallest scenario that still has a verdict, a failure or a divergence", tuning.shrink),
     "record": ("record a scheduler trace of a workload on a real kernel", real_kernels.record),
-    "scx": ("check which kernels a sched_ext scheduler can run on, without running it", extensible.flags),
+    "scx": ("check which kernels a sched_ext scheduler can run on, or run it under random loads", extensible.flags),
     "doctor": ("report what this machine supports and how to add what is missing", real_kernels.doctor),
     "calibrate": ("measure the scheduling costs of this machine and write a machine file", real_kernels.calibrate),
     "validate": (

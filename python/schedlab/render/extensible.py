@@ -69,3 +69,32 @@ def _lack(lack: Lack) -> list[str]:
         more = f", and {plural(lack['uses'] - 1, 'more place')}" if lack["uses"] > 1 else ""
         lines.append(f"    used by {lack['place']}{more}")
     return lines
+
+
+def stress_text(objects: Sequence[Mapping[str, Any]]) -> str:
+    """For each object and kernel, under how many loads the scheduler failed, and how it ended under each of those."""
+    return "\n\n".join(_stressed(one) for one in objects)
+
+
+def _stressed(one: Mapping[str, Any]) -> str:
+    load, runs = one["load"], one["runs"]
+    failed = [run for run in runs if run["exit"]]
+    seconds = load["duration_ns"] / 1e9
+    lines = [
+        f"{Path(one['object']).name} ({one['scheduler']}), types of {one['kernel']}:",
+        f"  {plural(len(runs), 'load')} of {seconds:g} s with {plural(load['tasks'], 'task')} on "
+        f"{plural(load['cpus'], 'CPU')}, {sum(run['wakeups'] for run in runs):,} wakeups, "
+        f"{sum(run['instructions'] for run in runs):,} instructions",
+        f"  {_failures(len(failed), len(runs))}",
+    ]
+    for run in failed:
+        ended = run["exit"]
+        lines += ["", f"  seed {run['seed']} ends after {ended['at_ns'] / 1e9:.3f} s: {ended['kind']}"]
+        lines.append(f"    {ended['message']}")
+        if ended["place"]:
+            lines.append(f"    in {ended['place']}")
+    return "\n".join(lines)
+
+
+def _failures(failed: int, runs: int) -> str:
+    return f"the scheduler fails under {failed} of {runs}" if failed else "no failure"
