@@ -3,6 +3,7 @@
 use schedlab_policy::{Feature, KernelConfig, Knob, KnobUnit, Origin, Version, When};
 use serde_json::{json, Value as Json};
 
+use crate::distribution::{self, Named};
 use crate::error::{Result, ScenarioError};
 use crate::units::show_duration;
 
@@ -11,15 +12,38 @@ use crate::units::show_duration;
 /// # Errors
 /// No such kernel.
 pub fn changes(a: &str, b: &str) -> Result<Json> {
-    let (a, b) = (version(a)?, version(b)?);
-    let kernel = |version: &Version| json!({ "id": version.name, "summary": version.summary });
-    Ok(json!({ "a": kernel(a), "b": kernel(b), "differences": differences(a, b) }))
+    let (a, b) = (kernel(a)?, kernel(b)?);
+    let shown = |named: Named| {
+        let config = named.distribution.map(|config| config.id);
+        json!({ "id": named.version.name, "summary": named.version.summary, "config": config })
+    };
+    let (settings, differences) = (settings(a, b), differences(a.version, b.version));
+    Ok(json!({ "a": shown(a), "b": shown(b), "settings": settings, "differences": differences }))
 }
 
-fn version(name: &str) -> Result<&'static Version> {
-    let wrong = |message: String| ScenarioError::new("command line", "kernel", message);
-    Version::find(name).map_err(|error| wrong(error.to_string()).hint(error.hint()))
+fn kernel(name: &str) -> Result<Named> {
+    distribution::named(name, |message| ScenarioError::new("command line", "kernel", message))
 }
+
+/// What the configurations of two kernels differ in, if one of them is that of a distribution. They are no changes of
+/// the kernel.
+fn settings(a: Named, b: Named) -> Vec<Json> {
+    if a.distribution.is_none() && b.distribution.is_none() {
+        return Vec::new();
+    }
+    let values = |named: Named| {
+        let config = named.distribution;
+        let preempt = config.map_or(named.version.preempt_default, |config| config.preempt);
+        let hz = config.map_or(KCONFIG_HZ, |config| config.hz);
+        let autogroup = if config.is_some_and(|config| config.autogroup) { "on" } else { "off" };
+        [("preempt", preempt.name().to_owned()), ("hz", hz.to_string()), ("autogroup", autogroup.to_owned())]
+    };
+    let pairs = values(a).into_iter().zip(values(b)).filter(|(was, is)| was != is);
+    pairs.map(|((name, was), (_, is))| json!({ "name": name, "was": was, "is": is })).collect()
+}
+
+/// The default of CONFIG_HZ.
+const KCONFIG_HZ: u32 = 250;
 
 /// Every rule, feature and knob that differs, in the order of the tables.
 pub(crate) fn differences(a: &'static Version, b: &'static Version) -> Vec<Json> {

@@ -1,12 +1,14 @@
 //! A scenario as JSON, for display and storage. The keys are an interface: keys may be added, but existing keys do not
 //! change.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schedlab_model::{CpuMask, CpuPlace, Nanos, Topology};
+use schedlab_policy::Feature;
 use schedlab_spec::Machine;
 use serde_json::{json, Value as Json};
 
+use crate::grouping::{places, Grouping};
 use crate::metric::Metric;
 use crate::scenario::{Scenario, Variant};
 
@@ -35,6 +37,8 @@ impl Scenario {
             "seeds": self.seeds,
             "arm": "sim",
             "arms": self.arm,
+            "check_groups": self.check_groups,
+            "other_grouping": self.other_grouping.map(Grouping::name),
             "variants": self.variants().iter().map(variant).collect::<Vec<_>>(),
             "metrics": self.metrics().iter().map(metric).collect::<Vec<_>>(),
             "workloads": self.workloads(),
@@ -81,10 +85,39 @@ fn variant(variant: &Variant) -> Json {
         "release": variant.kernel.version.release.to_string(),
         "in_debian": variant.kernel.version.in_debian,
         "changes": variant.changes,
+        "boot": boot(variant),
         "settings": variant.settings,
         "not_simulated": variant.not_simulated.as_deref().map(|error| json!({
             "message": error.message, "hint": error.hint, "line": error.line, "column": error.column, "key": error.key,
         })),
+    })
+}
+
+/// What the kernel of a variant is configured to, and how its tasks are grouped.
+fn boot(variant: &Variant) -> Json {
+    let kernel = &variant.kernel;
+    let switched = Feature::all().iter().filter_map(|info| {
+        let default = info.default_in(kernel.version)?;
+        let on = kernel.has(info.feature);
+        (on != default).then(|| (info.name.to_owned(), Json::from(on)))
+    });
+    let places: Vec<Option<&str>> = variant.workloads.iter().flat_map(places).collect();
+    let groups: BTreeSet<&str> = places.iter().flatten().copied().collect();
+    let (config, source) = match &variant.config {
+        Some((config, source)) => (Some(config), Some(source)),
+        None => (None, None),
+    };
+    json!({
+        "kernel": variant.named,
+        "config": config,
+        "config_source": source,
+        "hz": kernel.hz(),
+        "preempt": kernel.preempt.name(),
+        "preempt_default": kernel.version.preempt_default.name(),
+        "autogroup": variant.autogroup,
+        "groups": groups,
+        "ungrouped": places.contains(&None),
+        "features": switched.collect::<serde_json::Map<_, _>>(),
     })
 }
 

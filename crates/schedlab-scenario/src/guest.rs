@@ -9,8 +9,9 @@ use serde_json::{Map, Value as Json};
 
 use crate::attribute_values::{cpus, nice};
 use crate::cgroup;
+use crate::distribution::Named;
 use crate::error::{quote, Result, ScenarioError};
-use crate::kernel_settings::{knobs, preempt, refused_key, version_of, RealSettings};
+use crate::kernel_settings::{configure, kernel_of, knobs, preempt, refused_key, with_config, RealSettings};
 use crate::keys::{GUEST, GUEST_EVENT, VARIANT_GUEST};
 use crate::machine::{counted, hz};
 use crate::naming::numbered;
@@ -137,13 +138,15 @@ fn unknown(value: &Value, name: &str, drafts: &[Draft]) -> Box<ScenarioError> {
 pub(crate) struct Host<'h> {
     pub machine: &'h Machine,
     pub kernel: &'h KernelConfig,
+    pub named: Named,
     pub groups: &'h [cgroup::Draft<'h>],
 }
 
 impl Host<'_> {
     /// A guest of this variant as the host of others.
     fn outer(guest: &Guest) -> Host<'_> {
-        Host { machine: &guest.run.machine, kernel: &guest.run.kernel, groups: &[] }
+        let named = Named { version: guest.run.kernel.version, distribution: None };
+        Host { machine: &guest.run.machine, kernel: &guest.run.kernel, named, groups: &[] }
     }
 }
 
@@ -193,14 +196,14 @@ impl<'a> Keys<'_, 'a> {
         if let Some(outer) = outer {
             self.check_nested(platform, outer)?;
         }
-        let (kernel, vcpu_is_preempted) = self.kernel(host)?;
+        let (kernel, vcpu_is_preempted, autogroup) = self.kernel(host)?;
         let flag = |key: &str| self.get(key).map(|value| value.boolean()).transpose();
         let haltpoll = self.haltpoll(platform, &kernel)?;
         let yields = kernel.version.paravirt().sched_yield && host.kernel.version.paravirt().sched_yield;
         Ok(Guest {
             name: self.draft.name.clone(),
             host: self.draft.host,
-            run: self.run(host, kernel, outer.is_some()),
+            run: RunSpec { autogroup, ..self.run(host, kernel, outer.is_some()) },
             platform,
             affinity: self.affinity(host, flag("pinned")?.unwrap_or(false))?,
             cgroup: self.cgroup(host, outer.is_some())?,
@@ -267,13 +270,18 @@ impl<'a> Keys<'_, 'a> {
         Ok(platform)
     }
 
-    /// The kernel, and whether its `vcpu_is_preempted` is in use.
-    fn kernel(&self, host: &Host) -> Result<(KernelConfig, bool)> {
-        let version: &'static Version =
-            self.get("kernel").map_or(Ok(host.kernel.version), |value| version_of(&value))?;
+    /// The kernel, whether its `vcpu_is_preempted` is in use, and whether its sessions are groups.
+    fn kernel(&self, host: &Host) -> Result<(KernelConfig, bool, bool)> {
+        let mut named = self.get("kernel").map_or(Ok(host.named), |value| kernel_of(&value))?;
+        for table in self.tables() {
+            named = with_config(table, named)?;
+        }
+        let version: &'static Version = named.version;
         let own_hz = self.get("hz").map(|value| hz(&value)).transpose()?;
         let nr_cpus = self.draft.topology.nr_cpus();
-        let mut kernel = KernelConfig::new(version, nr_cpus, own_hz.unwrap_or(host.machine.hz));
+        let hz = own_hz.or(named.distribution.map(|config| config.hz)).unwrap_or(host.machine.hz);
+        let mut kernel = KernelConfig::new(version, nr_cpus, hz);
+        configure(&self.tables().collect::<Vec<_>>(), &mut kernel, named)?;
         let mut informed = true;
         for table in self.tables() {
             // What only real kernels have is an error here: there is no real guest.
@@ -285,7 +293,7 @@ impl<'a> Keys<'_, 'a> {
             }
             informed = features(table, &mut kernel)?.unwrap_or(informed);
         }
-        Ok((kernel, informed))
+        Ok((kernel, informed, named.distribution.is_some_and(|config| config.autogroup)))
     }
 
     fn affinity(&self, host: &Host, pinned: bool) -> Result<Vec<Option<CpuMask>>> {

@@ -6,6 +6,7 @@ use schedlab_model::closest;
 use schedlab_policy::{ConfigError, Feature, KernelConfig, Knob, KnobInfo, KnobUnit, PreemptModel, Version};
 use serde_json::{Map, Value as Json};
 
+use crate::distribution::{self, Named};
 use crate::error::{Result, ScenarioError};
 use crate::machine;
 use crate::units;
@@ -52,13 +53,32 @@ impl RealSettings {
     }
 }
 
-/// The row that a table requires.
-pub(crate) fn version(table: &Table) -> Result<&'static Version> {
-    version_of(&table.require("kernel", "a kernel version such as \"6.12.0\"")?)
+/// The kernel that a table requires, with the configuration that the table names.
+pub(crate) fn kernel(table: &Table) -> Result<Named> {
+    let named = kernel_of(&table.require("kernel", "a kernel version such as \"6.12.0\"")?)?;
+    with_config(table, named)
 }
 
-/// The version row for the name of a kernel.
-pub(crate) fn version_of(value: &Value) -> Result<&'static Version> {
+/// The kernel with the configuration that a table names, if it names one.
+pub(crate) fn with_config(table: &Table, named: Named) -> Result<Named> {
+    match table.get("config") {
+        Some(value) => Ok(Named { distribution: Some(distribution::of_value(&value)?), ..named }),
+        None => Ok(named),
+    }
+}
+
+/// Configures a kernel as its distribution does, but for what the tables say themselves.
+pub(crate) fn configure(tables: &[&Table], kernel: &mut KernelConfig, named: Named) -> Result<()> {
+    let (Some(distribution), Some(table)) = (named.distribution, tables.last()) else { return Ok(()) };
+    let own_preempt = tables.iter().any(|table| table.get("preempt").is_some());
+    distribution.apply(kernel, own_preempt).map_err(|refused| {
+        let error = table.error(format!("the configuration of {}: {refused}", distribution.id));
+        error.hint("set the key itself, such as preempt = \"lazy\", or name another kernel")
+    })
+}
+
+/// The kernel of a name.
+pub(crate) fn kernel_of(value: &Value) -> Result<Named> {
     let name = value.string("a kernel version such as \"6.12.0\"").map_err(|error| match value.json() {
         Json::Number(number) => {
             error.hint(format!("a version is a string: write \"{number}\", with the quotation marks"))
@@ -66,9 +86,9 @@ pub(crate) fn version_of(value: &Value) -> Result<&'static Version> {
         _ => error,
     })?;
     if name == RUNNING {
-        return running(value);
+        return Ok(Named { version: running(value)?, distribution: None });
     }
-    Version::find(name).map_err(|error| value.error(error.to_string()).hint(error.hint()))
+    distribution::named(name, |message| value.error(message))
 }
 
 /// The row of the kernel on which this program runs (for the agent in a guest, that is the guest's kernel).

@@ -7,6 +7,7 @@ use schedlab_workload::catalogue::{self, Entry, OptionKind};
 use serde_json::{json, Map, Value as Json};
 
 use crate::changes::differences;
+use crate::distribution;
 use crate::error::{Result, ScenarioError};
 use crate::machine::{preset, preset_ids, HOST};
 use crate::option_default::option_default;
@@ -14,13 +15,14 @@ use crate::study;
 use crate::units::show_duration;
 use schedlab_model::suggest;
 
-const KINDS: [&str; 7] = ["machines", "kernels", "features", "workloads", "knobs", "metrics", "studies"];
+const KINDS: [&str; 8] =
+    ["machines", "kernels", "distributions", "features", "workloads", "knobs", "metrics", "studies"];
 
 /// The list of a kind as a JSON array. `kernel` restricts features and knobs to those of one version.
 pub fn listing(kind: &str, kernel: Option<&str>) -> Result<Json> {
     let wrong = |key: &str, message: String| ScenarioError::new("command line", key, message);
     let version = match kernel {
-        Some(name) => Some(Version::find(name).map_err(|e| wrong("kernel", e.to_string()).hint(e.hint()))?),
+        Some(name) => Some(distribution::named(name, |message| wrong("kernel", message))?.version),
         None => None,
     };
     let versions: Vec<&'static Version> =
@@ -28,6 +30,7 @@ pub fn listing(kind: &str, kernel: Option<&str>) -> Result<Json> {
     Ok(match kind {
         "machines" => machines()?,
         "kernels" => versions.iter().map(|version| self::kernel(version)).collect::<Vec<_>>().into(),
+        "distributions" => distribution::listing()?,
         "features" => Feature::all().iter().filter_map(|info| feature(info, &versions)).collect(),
         "knobs" => Knob::all().iter().filter_map(|info| knob(info, &versions)).collect(),
         "studies" => study::listing()?,

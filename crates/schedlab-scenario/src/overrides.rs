@@ -4,6 +4,7 @@ use schedlab_model::{suggest, Nanos, SEC};
 use serde_json::Value as Json;
 
 use crate::error::{quote, Result, ScenarioError};
+use crate::grouping::Grouping;
 use crate::set::Set;
 
 /// The overrides; `None` keeps the value of the scenario.
@@ -17,6 +18,8 @@ pub struct Overrides {
     pub costs: Vec<(String, f64)>,
     /// Which draw breaks the ties that the kernel leaves to chance.
     pub ties: Option<u64>,
+    /// How the tasks are grouped instead.
+    pub grouping: Option<Grouping>,
 }
 
 /// The seeds of a comparison.
@@ -55,14 +58,14 @@ impl Seeds {
     }
 }
 
-const KEYS: [&str; 7] = ["seeds", "set", "duration", "machine", "noise", "costs", "ties"];
+const KEYS: [&str; 8] = ["seeds", "set", "duration", "machine", "noise", "costs", "ties", "grouping"];
 
 /// The largest factor for a cost; the smallest is its reciprocal.
 const LARGEST_FACTOR: f64 = 100.0;
 
 impl Overrides {
     /// Reads a JSON object such as `{"seeds": 5, "set": ["knobs.base_slice=3ms"], "duration": "5s", "machine":
-    /// "laptop-8", "noise": false, "costs": {"tick": 1.5}, "ties": 3}`, where `seeds` may also be a list. Each text of
+    /// "laptop-8", "noise": false, "costs": {"tick": 1.5}, "ties": 3, "grouping": "none"}`, where `seeds` may also be a list. Each text of
     /// `set` is a [`Set`]; the three keys after it have precedence. Keys that are null or missing change nothing.
     pub fn from_json(text: Option<&str>) -> Result<Self> {
         let Some(text) = text else { return Ok(Overrides::default()) };
@@ -82,6 +85,9 @@ impl Overrides {
                         costs.iter().map(|(name, f)| Ok((name.clone(), factor(name, f)?))).collect::<Result<_>>()?;
                 }
                 ("ties", Json::Number(draw)) if draw.is_u64() => overrides.ties = draw.as_u64(),
+                ("grouping", Json::String(name)) if Grouping::find(name).is_some() => {
+                    overrides.grouping = Grouping::find(name);
+                }
                 (key, value) if KEYS.contains(&key) => return Err(wrong(key, format!("{value} is not valid here"))),
                 (key, _) => return Err(wrong(key, format!("unknown key {}", quote(key))).hint(suggest(key, KEYS))),
             }
@@ -127,13 +133,14 @@ mod tests {
     #[test]
     fn json_of_a_command_line() {
         let all = Overrides::from_json(Some(
-            r#"{"seeds": [3, 1], "duration": "2s", "machine": "rpi4", "noise": null, "ties": 3}"#,
+            r#"{"seeds": [3, 1], "duration": "2s", "machine": "rpi4", "noise": null, "ties": 3, "grouping": "none"}"#,
         ));
         let want = Overrides {
             seeds: Some(Seeds::List(vec![3, 1])),
             sets: vec![Set::flag("duration", &"2s".into()), Set::flag("machine", &"rpi4".into())],
             costs: vec![],
             ties: Some(3),
+            grouping: Some(Grouping::None),
         };
         assert_eq!(all.unwrap(), want);
         let bad = [

@@ -10,6 +10,7 @@ use schedlab_workload::Workload;
 use serde_json::Value as Json;
 
 use crate::error::{quote, Result, ScenarioError};
+use crate::grouping::Grouping;
 use crate::keys::SCENARIO;
 use crate::metric::{self, Metric};
 use crate::overrides::{wrong, Overrides, Seeds, LONGEST_RUN, MOST_SEEDS};
@@ -45,6 +46,10 @@ pub struct Scenario {
     pub seeds: Vec<u64>,
     variants: Vec<Variant>,
     metrics: Vec<Metric>,
+    /// How many seeds of a comparison are run again under the other grouping.
+    pub check_groups: u64,
+    /// The other grouping of the tasks; none: there is none to compare.
+    pub other_grouping: Option<Grouping>,
     /// The settings for real kernels, for the results.
     pub(crate) arm: Json,
     /// The catalogue id or path of each workload, or `program`.
@@ -84,6 +89,10 @@ pub struct Variant {
     /// Whether the tasks of each workload that are outside of control groups share an autogroup
     /// (`sched_autogroup_enabled`).
     pub autogroup: bool,
+    /// The name of its kernel in the file.
+    pub named: String,
+    /// The distribution whose configuration the kernel has, with the source of that; none: Kconfig's defaults.
+    pub config: Option<(String, String)>,
     /// The mechanisms of the simulated machine.
     pub physics: Physics,
     /// The error for a setting that the simulator does not support, if there is one.
@@ -241,6 +250,12 @@ pub(crate) fn of_root(root: &Table, file: &str, stem: &str, dir: &Path, override
     }
     let (duration, warmup) = times(root)?;
     let mut plain: Vec<Workload> = drafts.iter().map(|draft| draft.workload.clone()).collect();
+    if let Some(grouping) = overrides.grouping {
+        grouping.apply(&mut variants, &mut plain);
+    }
+    let of_host: Vec<&Workload> =
+        plain.iter().zip(&drafts).filter(|(_, draft)| draft.guest.is_none()).map(|(workload, _)| workload).collect();
+    let other_grouping = Grouping::other(&variants, &of_host);
     let metrics = metric::read(&tables(root, "metric")?, &mut plain, &limited, &guest_names)?;
     let variant_names: Vec<&str> = variants.iter().map(|variant| variant.name.as_str()).collect();
     let arm = arm::read(root, dir, duration, &variant_names)?;
@@ -255,6 +270,8 @@ pub(crate) fn of_root(root: &Table, file: &str, stem: &str, dir: &Path, override
         ties: overrides.ties,
         seeds: seeds(root, overrides)?,
         metrics,
+        check_groups: root.get("check-groups").map_or(Ok(0), |value| value.integer(0..=MOST_CHECKED))? as u64,
+        other_grouping,
         arm,
         programs: drafts.iter().map(|draft| draft.program.clone()).collect(),
         guest_of: drafts.iter().map(|draft| draft.guest.clone()).collect(),
@@ -314,6 +331,9 @@ fn some_tables<'a>(root: &Table<'a>, key: &str) -> Result<Vec<Table<'a>>> {
 
 /// The maximum number of workloads, variants or metrics of a comparison.
 const MOST_TABLES: usize = 1000;
+
+/// The most seeds of `check-groups`.
+const MOST_CHECKED: i64 = 100;
 
 /// The maximum number of initial tasks, which exceeds the process ids of most machines.
 const MOST_TASKS: u64 = 400_000;
@@ -382,6 +402,8 @@ fn finish(drafts: Vec<variant::Draft>, plain: Vec<Workload>, workloads: &[worklo
         hotplug: Arc::new(draft.hotplug.into_iter().map(|(change, _)| change).collect()),
         guests: draft.guests,
         autogroup: draft.autogroup,
+        named: draft.named,
+        config: draft.distribution.map(|config| (config.id.to_owned(), config.source.clone())),
         physics: draft.physics,
         not_simulated: draft.not_simulated,
     };

@@ -7,6 +7,7 @@ use serde_json::{json, Map, Value as Json};
 
 use crate::attributes::Attributes;
 use crate::cgroup;
+use crate::distribution::Distribution;
 use crate::error::{Result, ScenarioError};
 use crate::guest;
 use crate::hotplug;
@@ -38,6 +39,10 @@ pub(crate) struct Draft<'a> {
     pub guests: Vec<Guest>,
     /// `sched_autogroup_enabled`.
     pub autogroup: bool,
+    /// The name of its kernel in the file.
+    pub named: String,
+    /// Whose configuration the kernel has.
+    pub distribution: Option<&'static Distribution>,
     /// The mechanisms of the machine.
     pub physics: Physics,
     /// The error for the first setting that only real kernels support.
@@ -55,13 +60,16 @@ pub(crate) fn read<'a>(
 ) -> Result<Draft<'a>> {
     let table = table.only(&VARIANT)?;
     let name = word(&table.require("name", "the name shown in results")?)?.to_owned();
-    let version = kernel_settings::version(&table)?;
+    let named = kernel_settings::kernel(&table)?;
+    let (version, distribution) = (named.version, named.distribution);
     let own_hz = table.get("hz").map(|value| hz(&value)).transpose()?;
-    let mut kernel = KernelConfig::new(version, machine.topology.nr_cpus(), own_hz.unwrap_or(machine.hz));
+    let hz = own_hz.or(distribution.map(|config| config.hz)).unwrap_or(machine.hz);
+    let mut kernel = KernelConfig::new(version, machine.topology.nr_cpus(), hz);
+    kernel_settings::configure(&[&table], &mut kernel, named)?;
     let mut settings = RealSettings::default();
     let mut changes = kernel_changes(&table, &mut kernel, &mut settings)?;
     changes.insert("hz".into(), own_hz.map_or(Json::Null, Json::from));
-    let host = guest::Host { machine, kernel: &kernel, groups };
+    let host = guest::Host { machine, kernel: &kernel, named, groups };
     let (guests, shown) = guest::of_variant(&table, guests, &host)?;
     if let Some(shown) = shown {
         changes.insert("guests".into(), shown);
@@ -77,7 +85,7 @@ pub(crate) fn read<'a>(
     if !hotplug.is_empty() {
         changes.insert("hotplug".into(), hotplug::show(&hotplug));
     }
-    let autogroup = autogroup(&table, &mut settings, &mut changes)?;
+    let autogroup = autogroup(&table, distribution, &mut settings, &mut changes)?;
     let physics = physics(&table, machine, &mut changes)?;
     check_governor(&table, physics, version)?;
     check_frequency(&table, physics, &guests)?;
@@ -96,6 +104,8 @@ pub(crate) fn read<'a>(
         hotplug,
         guests,
         autogroup,
+        named: table.get("kernel").and_then(|value| value.as_string()).unwrap_or_default().to_owned(),
+        distribution,
         physics,
         not_simulated,
     })
@@ -112,10 +122,20 @@ fn kernel_changes(table: &Table, kernel: &mut KernelConfig, settings: &mut RealS
 }
 
 /// Whether sessions are groups.
-fn autogroup(table: &Table, settings: &mut RealSettings, changes: &mut Map<String, Json>) -> Result<bool> {
-    let Some(value) = table.get("autogroup") else { return Ok(false) };
-    let enabled = value.boolean()?;
-    changes.insert("autogroup".into(), enabled.into());
+fn autogroup(
+    table: &Table,
+    distribution: Option<&Distribution>,
+    settings: &mut RealSettings,
+    changes: &mut Map<String, Json>,
+) -> Result<bool> {
+    let enabled = match (table.get("autogroup"), distribution) {
+        (Some(value), _) => value.boolean()?,
+        (None, Some(distribution)) => distribution.autogroup,
+        (None, None) => return Ok(false),
+    };
+    if table.get("autogroup").is_some() {
+        changes.insert("autogroup".into(), enabled.into());
+    }
     settings.write("/proc/sys/kernel/sched_autogroup_enabled", u8::from(enabled).to_string());
     Ok(enabled)
 }

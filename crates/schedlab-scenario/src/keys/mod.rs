@@ -4,6 +4,7 @@
 mod arm;
 mod cgroup;
 mod costs;
+mod distribution;
 mod guest;
 mod machine;
 mod metric;
@@ -15,6 +16,7 @@ mod workload;
 pub use arm::{ARM, ARM_HOST, ARM_VM};
 pub use cgroup::{CGROUP, CGROUP_EVENT, VARIANT_CGROUP};
 pub use costs::{COST, COSTS};
+pub use distribution::DISTRIBUTION;
 pub use guest::{GUEST, GUEST_EVENT, VARIANT_GUEST};
 pub use machine::{
     CACHE, CACHES, CPU_TYPE, FREQUENCY, FRONT_END, IDLE, MACHINE, MEMORY, PERF_STATE, PHYSICS, SECTIONS_OF_CALL,

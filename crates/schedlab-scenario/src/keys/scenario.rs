@@ -12,6 +12,7 @@ pub const SCENARIO: Section = Section {
         key("duration", "duration", "10s", "limit of a run, warm-up included"),
         key("warmup", "duration", "0s", "samples before this time are dropped"),
         key("seeds", "count or list", "10", "number of runs per variant, or the list of seeds"),
+        key("check-groups", "0 to 100", "0", "seeds that are run again with the other grouping of the tasks"),
         key("noise", "boolean", "true", "whether phases, start offsets and costs are random"),
         key("workload", "tables", "", "what runs"),
         key("cgroup", "tables", "", "control groups that workloads run in"),

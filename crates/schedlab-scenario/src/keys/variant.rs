@@ -9,17 +9,18 @@ pub const VARIANT: Section = Section {
         key("name", "word", "", "its name in tables"),
         key(
             "kernel",
-            "version or \"running\"",
+            "version, distribution, release or \"running\"",
             "",
-            "the kernel version; \"running\": the row of this machine's kernel",
+            "a row such as 6.1; debian-12 or the `uname -r` of its kernel: also its configuration; \"running\": the row of this machine's kernel",
         ),
+        key("config", "distribution", "the kernel's, or Kconfig's defaults", "the distribution whose configuration the kernel has"),
         key("features", "table of booleans", "the kernel's", "scheduler features, by their kernel names"),
         key("knobs", "table", "the kernel's", "tunables, by their kernel names"),
-        key("hz", "100, 250, 300 or 1000", "the machine's", "timer frequency"),
+        key("hz", "100, 250, 300 or 1000", "the distribution's, or the machine's", "timer frequency"),
         key(
             "preempt",
             "none, voluntary, full, lazy, auto-none, auto-voluntary, auto-full or rt",
-            "the kernel's",
+            "the distribution's, or the kernel's",
             "preemption model",
         ),
         key("tasks", "table", "", "tasks.WORKLOAD: attributes that override those of the workload's tasks"),
@@ -29,7 +30,7 @@ pub const VARIANT: Section = Section {
         key(
             "autogroup",
             "boolean",
-            "false",
+            "the distribution's, or false",
             "treat each workload as a session: its tasks outside control groups share an autogroup",
         ),
         key(
