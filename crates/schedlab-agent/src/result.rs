@@ -63,7 +63,7 @@ pub fn report(measured: &Measured<'_>, mut recording: Recording, settings: &Sett
     let groups: Vec<&str> = counted.map(|group| group.path.as_str()).collect();
     let plan = Plan::of(&spec.workloads, spec.machine.topology.nr_cpus(), spec.warmup);
     let of_groups = plan.metrics.len();
-    let plan = plan.with_groups(groups.iter().copied());
+    let plan = plan.with_groups(groups.iter().copied()).lasting(spec.duration);
     let header = header(spec, &plan, settings.remark.as_deref());
     let mut names = names(shared);
     let recorded = recorded(measured, &names, &mut recording)?;

@@ -25,7 +25,7 @@ impl PerKernel {
     pub fn new(spec: &RunSpec, host: Plan, trace: Option<&Path>) -> Result<Self, TraceError> {
         let guest = |guest: &Guest| {
             let nr_cpus = guest.run.machine.topology.nr_cpus();
-            Plan::of(&guest.run.workloads, nr_cpus, spec.warmup)
+            Plan::of(&guest.run.workloads, nr_cpus, spec.warmup).lasting(spec.duration)
         };
         let plans: Vec<Plan> = std::iter::once(host).chain(spec.guests.iter().map(guest)).collect();
         let mut traces = Vec::new();

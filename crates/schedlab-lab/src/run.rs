@@ -44,7 +44,9 @@ pub enum LabError {
 /// Runs one specification; writes its trace to `trace` if given (the suffix chooses the format).
 pub fn run<W: Watch>(spec: &RunSpec, trace: Option<&Path>, watch: &W) -> Result<Run, LabError> {
     let groups = spec.cgroups.iter().filter(|cgroup| cgroup.counted).map(|cgroup| cgroup.path.as_str());
-    let plan = Plan::of(&spec.workloads, spec.machine.topology.nr_cpus(), spec.warmup).with_groups(groups);
+    let plan = Plan::of(&spec.workloads, spec.machine.topology.nr_cpus(), spec.warmup)
+        .with_groups(groups)
+        .lasting(spec.duration);
     if !spec.guests.is_empty() {
         return run_with_guests(spec, plan, trace, watch);
     }

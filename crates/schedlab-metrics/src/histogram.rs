@@ -8,7 +8,7 @@ const SUB_BITS: u32 = 10;
 const BUCKETS: usize = ((64 - SUB_BITS as usize) << SUB_BITS) + (1 << SUB_BITS);
 
 /// Counts samples per bucket. Values below 2^11 have a bucket each; above, every power of two has 1024 buckets.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Histogram {
     counts: Table<u64>,
     count: u64,
@@ -65,6 +65,15 @@ impl Default for Histogram {
     }
 }
 
+impl Clone for Histogram {
+    /// Copies only the buckets that hold samples.
+    fn clone(&self) -> Self {
+        let mut copy = Histogram::default();
+        copy.merge(self);
+        copy
+    }
+}
+
 impl Histogram {
     /// Takes one sample.
     #[inline]
@@ -100,6 +109,26 @@ impl Histogram {
         self.counts[held.clone()].iter_mut().zip(&other.counts[held]).for_each(|(count, more)| *count += more);
         self.count += other.count;
         self.sum += other.sum;
+    }
+
+    /// The samples that came after those of `earlier`, which this histogram held before; each at the highest value of
+    /// its bucket.
+    pub(crate) fn since(&self, earlier: &Histogram) -> Histogram {
+        let mut part = Histogram::default();
+        if self.count == earlier.count {
+            return part;
+        }
+        for index in bucket(self.min)..=bucket(self.max()) {
+            let more = self.counts[index] - earlier.counts[index];
+            if more > 0 {
+                let value = highest(index).clamp(self.min, self.max());
+                part.widen(value, value);
+                part.counts[index] = more;
+                part.count += more;
+            }
+        }
+        part.sum = self.sum - earlier.sum;
+        part
     }
 
     /// Number of samples.
@@ -301,6 +330,18 @@ mod tests {
             prop_assert_eq!(merged.curve(), all.curve());
             prop_assert_eq!(Stat::ALL.map(|(_, stat)| merged.stat(stat)), Stat::ALL.map(|(_, stat)| all.stat(stat)));
         }
+    }
+
+    #[test]
+    fn a_later_part_has_the_samples_of_its_own() {
+        let mut all = of(&[5, 3_000_000, 70]);
+        let earlier = all.clone();
+        assert_eq!(all.since(&earlier).count(), 0);
+        [9, 40, 1_000].iter().for_each(|value| all.record(*value));
+        let part = all.since(&earlier);
+        let stats = [Stat::Count, Stat::Mean, Stat::Percentile(50.0), Stat::Max].map(|stat| part.stat(stat).unwrap());
+        assert_eq!(stats, [3.0, 1_049.0 / 3.0, 40.0, 1_000.0]);
+        assert_eq!(of(&[]).since(&of(&[])).stat(Stat::Mean), None);
     }
 
     #[test]

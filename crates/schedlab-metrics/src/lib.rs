@@ -24,6 +24,7 @@ mod catalogue;
 mod guest;
 mod histogram;
 mod idle;
+mod parts;
 mod per_second;
 mod pids;
 mod plan;

@@ -23,6 +23,8 @@ pub struct Plan {
     pub start: Nanos,
     /// Samples and counters before this time are dropped; the state of tasks and CPUs is followed all the same.
     pub warmup: Nanos,
+    /// The end of the measured time, if nothing ends the run before; 0: not known.
+    pub duration: Nanos,
 }
 
 impl Plan {
@@ -33,7 +35,7 @@ impl Plan {
             let workload = w.name.clone();
             w.metrics.clone().into_iter().map(move |decl| MetricEntry { workload: workload.clone(), decl })
         };
-        Plan { metrics: workloads.iter().flat_map(entries).collect(), nr_cpus, start: 0, warmup }
+        Plan { metrics: workloads.iter().flat_map(entries).collect(), nr_cpus, start: 0, warmup, duration: 0 }
     }
 
     /// The table as a trace's header has it: full names, and the unit of the events' values.
@@ -57,6 +59,18 @@ impl Plan {
     pub fn queueing(&self) -> impl Iterator<Item = String> + '_ {
         let queues = self.metrics.iter().filter(|entry| entry.decl.queueing);
         queues.map(|entry| format!("{}.{}", entry.workload, entry.decl.name))
+    }
+
+    /// For runs of this length, of which the report then has the parts.
+    #[must_use]
+    pub fn lasting(self, duration: Nanos) -> Plan {
+        Plan { duration, ..self }
+    }
+
+    /// When a third of the measured time ends, the first being 0; None for the last one, and if the end is not known.
+    pub(crate) fn end_of_third(&self, third: usize) -> Option<Nanos> {
+        let length = self.duration.saturating_sub(self.warmup) / 3;
+        (third < 2 && length > 0).then(|| self.warmup + length * (third as Nanos + 1))
     }
 
     /// With what is counted of these control groups' quotas, after everything else, group by group.

@@ -5,6 +5,7 @@ use schedlab_workload::{OfTasks, Unit};
 use serde::Serialize;
 
 use crate::catalogue::{sched_metrics, Reducer};
+use crate::parts::{parts, Parts};
 use crate::state::{App, Mean};
 use crate::tasks::Task;
 use crate::{Histogram, MetricEntry, Metrics, Stat};
@@ -16,6 +17,8 @@ pub struct Report {
     pub measured_ns: Nanos,
     /// Every metric under its full name, in the unit shown; `None` where there was nothing to measure.
     pub metrics: Vec<(String, Option<f64>)>,
+    /// Metrics in the second and the last third of the measured time, in units of the events.
+    pub parts: Parts,
     /// Distributions, by metric name without statistic.
     pub series: Vec<(String, Series)>,
     /// Tasks in order of appearance: the first 1,000 and those alive at the end one by one, the others summed by name.
@@ -83,6 +86,7 @@ impl Report {
         let mut report = Report {
             measured_ns,
             metrics: Vec::new(),
+            parts: parts(metrics, end),
             series: Vec::new(),
             tasks: tasks(metrics),
             tasks_total: metrics.tasks.seen(),
@@ -105,7 +109,8 @@ impl Report {
         self.metrics.iter().find(|(known, _)| known == name).and_then(|(_, value)| *value)
     }
 
-    /// The report as JSON: `metrics` {name: number or null}, `series` {name: distribution}, `tasks` [..], `cpus` [..].
+    /// The report as JSON: `metrics` {name: number or null}, `parts` {name: values in
+    /// the second and the last third}, `series` {name: distribution}, `tasks` [..], `cpus` [..].
     #[must_use]
     pub fn to_json(&self) -> serde_json::Value {
         let metrics: serde_json::Map<_, _> = self.metrics.iter().map(|(name, v)| (name.clone(), (*v).into())).collect();
@@ -115,6 +120,10 @@ impl Report {
             "measured_ns": self.measured_ns, "metrics": metrics, "series": series, "cpus": self.cpus,
         });
         let tasks = self.tasks.iter().map(|task| serde_json::json!(task)).collect();
+        if !self.parts.is_empty() {
+            let parts = self.parts.iter().map(|(name, thirds)| (name.clone(), serde_json::json!(thirds)));
+            json["parts"] = parts.collect::<serde_json::Map<_, _>>().into();
+        }
         list_tasks(&mut json, tasks, self.tasks_total);
         json
     }

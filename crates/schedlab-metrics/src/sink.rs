@@ -11,6 +11,22 @@ impl Metrics {
     /// Closes everything still open at `end` and makes the report.
     #[must_use]
     pub fn finish(mut self, end: Nanos) -> Report {
+        self.close(end);
+        Report::of(&self, end)
+    }
+
+    /// Notes the state at the end of a third of the measured time.
+    #[cold]
+    fn end_third(&mut self, now: Nanos) {
+        while now >= self.next_third {
+            let mut state = Metrics { thirds: Vec::new(), ..self.clone() };
+            state.close(self.next_third);
+            self.thirds.push(state);
+            self.next_third = self.plan.end_of_third(self.thirds.len()).unwrap_or(Nanos::MAX);
+        }
+    }
+
+    fn close(&mut self, end: Nanos) {
         self.idle.advance(end);
         self.resched_delay_in.iter().for_each(|part| self.resched_delay.merge(part));
         let warmup = self.plan.warmup;
@@ -28,7 +44,6 @@ impl Metrics {
                 seconds.advance(end);
             }
         }
-        Report::of(&self, end)
     }
 
     /// Makes sure the CPU exists. `None` for a number no kernel has.
@@ -377,6 +392,9 @@ impl Sink for Metrics {
     #[inline(always)]
     fn event(&mut self, event: &Event) {
         let time = event.time;
+        if time >= self.next_third {
+            self.end_third(time);
+        }
         match event.kind {
             Kind::Switch { prev, prev_state, next, .. } => self.switch(event, prev, prev_state, next),
             Kind::Waking { pid, .. } => self.waking(time, pid),

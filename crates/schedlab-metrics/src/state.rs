@@ -18,7 +18,7 @@ use crate::{Histogram, Plan};
 /// - `run_time`: from a switch to the task until the switch away from it.
 ///
 /// A sample belongs to the instant of its last event; a time total is cut at the warm-up.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Metrics {
     pub(crate) plan: Plan,
     pub(crate) tasks: Tasks,
@@ -37,10 +37,14 @@ pub struct Metrics {
     pub(crate) lock_waits: [Histogram; Lock::ALL.len()],
     pub(crate) apps: Vec<App>,
     pub(crate) reporters: Reporters,
+    /// The state at the ends of the first and the second third of the measured time.
+    pub(crate) thirds: Vec<Metrics>,
+    /// When the next third ends.
+    pub(crate) next_third: Nanos,
 }
 
 /// The workloads of which some metric is about the tasks that report to them, numbered from 1.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Reporters {
     /// By metric: the number of its workload, 0 if that has no such metric. Empty if none has.
     pub(crate) of_metric: Vec<u16>,
@@ -133,7 +137,7 @@ impl LongestSections {
 }
 
 /// One application metric.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum App {
     Samples(Histogram),
     Rate {
@@ -213,6 +217,8 @@ impl Metrics {
             lock_waits: Default::default(),
             apps: plan.metrics.iter().map(|entry| entry.decl.kind).enumerate().map(app).collect(),
             reporters,
+            thirds: Vec::new(),
+            next_third: plan.end_of_third(0).unwrap_or(Nanos::MAX),
             plan,
         };
         metrics.add_cpus(metrics.plan.nr_cpus);

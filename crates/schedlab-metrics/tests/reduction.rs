@@ -182,7 +182,7 @@ fn program_metrics_come_in_their_unit() {
         declared("best", Unit::PerSecond, MetricKind::BestRate, 10),
         declared("never", Unit::PerSecond, MetricKind::BestRate, 1),
     ];
-    let plan = Plan { metrics, nr_cpus: 1, warmup: 1_000_000_000, start: 0 };
+    let plan = Plan { metrics, nr_cpus: 1, warmup: 1_000_000_000, ..Plan::default() };
     let mut events = [
         sample(500, 0, 7_777),
         count(600, 1, 5),
@@ -435,4 +435,44 @@ proptest! {
             prop_assert_eq!(report.metric(&name), longest(&|_, of| of == Some(call)));
         }
     }
+}
+
+/// A latency that grows from the second to the last third, at half the rate of operations. The run ends at its time,
+/// or before it, when there are no thirds to compare.
+#[test]
+fn the_second_and_the_last_third_show_a_drift() {
+    let plan = || Plan {
+        metrics: vec![
+            declared("latency", Unit::Microseconds, MetricKind::Samples, 1),
+            declared("rate", Unit::PerSecond, MetricKind::Rate, 1),
+        ],
+        nr_cpus: 1,
+        warmup: 1_000,
+        ..Plan::default()
+    };
+    let lasting = |duration| plan().lasting(duration);
+    // Thirds end at 4,000, 7,000 and 10,000 ns.
+    let events = [
+        sample(500, 0, 7),
+        sample(2_000, 0, 100),
+        count(4_000, 1, 8),
+        sample(5_000, 0, 200),
+        sample(6_000, 0, 220),
+        count(8_000, 1, 4),
+        sample(9_000, 0, 900),
+    ];
+    let parts = |report: &Report, name: &str| report.parts.iter().find(|(known, _)| known == name).map(|(_, part)| *part);
+    let whole = reduce(lasting(10_000), &events, 10_000);
+    for (name, second, last) in [
+        ("w.latency.mean", Some(210.0), Some(900.0)),
+        ("w.latency.count", Some(2.0), Some(1.0)),
+        ("w.rate", Some(8.0), Some(4.0)),
+        ("sched.switches", Some(0.0), Some(0.0)),
+        ("sched.run_delay.mean", None, None),
+    ] {
+        assert_eq!(parts(&whole, name), Some([second, last]), "{name}");
+    }
+    assert!(reduce(lasting(10_000), &events, 9_500).parts.is_empty(), "it ended before its time");
+    assert!(reduce(plan(), &events, 10_000).parts.is_empty(), "its time is not known");
+    assert_eq!(reduce(plan(), &events, 10_000).metrics, whole.metrics);
 }

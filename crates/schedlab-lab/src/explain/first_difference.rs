@@ -6,11 +6,13 @@
 //! The decision that caused the event is looked up in one run, the answer to the same question in the other
 //! ([`super::question`]). If all decisions agree, the runs differ only in when things happened ([`super::costs`]).
 
+use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 
 use schedlab_model::{CpuId, Nanos, Pid};
 use schedlab_policy::decision::{Action, Decision};
 use schedlab_policy::fair::QueueView;
+use schedlab_policy::{Feature, FeatureInfo, KernelConfig};
 use schedlab_sim::{Decided, Detail, SimError};
 use schedlab_spec::RunSpec;
 use serde::Serialize;
@@ -62,6 +64,10 @@ pub struct Side {
     pub hz: u32,
     /// The preemption model.
     pub preempt: String,
+    /// The control groups of its tasks; `sessions` where autogroup makes one of each workload.
+    pub groups: Vec<String>,
+    /// Features that differ from the row's defaults, as sched/features shows them.
+    pub features: Vec<String>,
     /// The event that differs; `None` if the run has no further event on this CPU.
     pub event: Option<String>,
     /// The time of that event.
@@ -210,6 +216,23 @@ fn snapshot(spec: &RunSpec, cpu: CpuId, moment: Nanos, cancel: &AtomicBool) -> R
     Ok(Snapshot { queue, names: names(&stepper.session), groups: groups(&stepper.session), overhead })
 }
 
+/// Where the tasks of a run are.
+fn groups_of(spec: &RunSpec) -> Vec<String> {
+    let tasks = || spec.workloads.iter().flat_map(|workload| &workload.tasks);
+    let paths: BTreeSet<&String> = tasks().filter_map(|task| task.cgroup.as_ref()).collect();
+    let sessions = spec.autogroup && tasks().any(|task| task.cgroup.is_none());
+    paths.into_iter().cloned().chain(sessions.then(|| "sessions".to_owned())).collect()
+}
+
+/// The features that are not as the kernel boots with them.
+fn switched(kernel: &KernelConfig) -> Vec<String> {
+    let others = Feature::all().iter().filter(|info| {
+        info.default_in(kernel.version).is_some_and(|default| default != kernel.has(info.feature))
+    });
+    let word = |info: &FeatureInfo| if kernel.has(info.feature) { info.name.to_owned() } else { format!("NO_{}", info.name) };
+    others.map(word).collect()
+}
+
 fn side_of(spec: &RunSpec, item: Option<SchedEvent>, decision: Option<&Decided>, snapshot: Snapshot) -> Side {
     let version = seen(spec).kernel.version;
     let view = decision.map(|kept| recorded_view(kept, version));
@@ -217,6 +240,8 @@ fn side_of(spec: &RunSpec, item: Option<SchedEvent>, decision: Option<&Decided>,
         kernel: version.name,
         hz: seen(spec).kernel.hz(),
         preempt: seen(spec).kernel.preempt.to_string(),
+        groups: groups_of(seen(spec)),
+        features: switched(&seen(spec).kernel),
         event: item.map(|item| item.event.kind.to_string()),
         event_ns: item.map(|item| item.event.time),
         decision: view,
