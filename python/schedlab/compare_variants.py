@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
-from schedlab import robust, spelling
+from schedlab import drift, robust, spelling
 from schedlab.arms import limits
 from schedlab.comparison import Column, Comparison, MetricComparison, Ranking
 from schedlab.design import Design
@@ -16,7 +16,7 @@ from schedlab.judge import ALPHA, FIXED, Judgement, Level, judge
 from schedlab.outcome import Series
 from schedlab.sameness import same_variants
 from schedlab.scenario import Metric, Scenario
-from schedlab.setup_facts import Fact, changes_text, differing, facts, of_two
+from schedlab.setup_facts import Fact, boot_defaults, changes_text, differing, facts, of_two, variant_text
 from schedlab.statistics import (
     SMALLEST_N,
     Difference,
@@ -127,10 +127,12 @@ def _judged(
             *same.values(),
             *(f"the two results did not run the same: {line}" for line in apart),
             *limits.remarks(scenario, judges.runs, judges.bounds),
+            *drift.remarks([m for m in metrics if m.declared and not judges.bounds.suppresses(m)], columns, seeds),
         ),
         setup=_setup(scenario, result.arm, columns, other.scenario if other else None),
         rankings=() if other else judges.rankings(judged),
         design=result.design,
+        defaults=_defaults(scenario, columns, pairs, other.scenario if other else None),
         robustness=None if other else robust.read(result.path),
     )
 
@@ -266,8 +268,18 @@ def _setup(scenario: Scenario, arm: str, columns: Sequence[Column], other: Scena
     if other is None:
         return found
     shared = of_two(found, facts(other, arm))
-    texts = ((c, c.changes or "with its own settings") for c in columns)
-    return (*shared, *(Fact("variant", c.name, f"kernel {c.kernel}, {text}") for c, text in texts))
+    return (*shared, *(Fact("variant", c.name, c.setup) for c in columns))
+
+
+def _defaults(
+    scenario: Scenario, columns: Sequence[Column], pairs: Sequence[tuple[str, str]], other: Scenario | None
+) -> dict[tuple[str, str], str]:
+    """For each pair, the settings in which its kernels differ by default alone."""
+    if other is not None:
+        return {}
+    variants = {column.name: variant for column, variant in zip(columns, scenario.variants, strict=True)}
+    found = {(a, b): boot_defaults(variants[a], variants[b]) for a, b in pairs}
+    return {pair: text for pair, text in found.items() if text}
 
 
 def _heard(scenario: Scenario, column: Column, bounds: limits.Limits) -> Column:
@@ -281,6 +293,8 @@ def _columns(result: Result, prefix: str = "") -> list[Column]:
             v.kernel,
             {s: result.runs[v.name, s] for s in result.seeds if (v.name, s) in result.runs},
             changes_text(v),
+            v.named,
+            variant_text(v),
         )
         for v in result.scenario.variants
     ]

@@ -32,6 +32,10 @@ class Column:
     runs: Mapping[int, Run]
     changes: str = ""
     """What the variant changes on its kernel, in words."""
+    named: str = ""
+    """The kernel with the distribution whose configuration it has; empty: `kernel`."""
+    setup: str = ""
+    """The kernel, its configuration and its changes in one line."""
 
     def samples(self, metric: str, seeds: Sequence[int]) -> list[float | None]:
         """One value per seed, None where the run or the value is missing."""
@@ -90,6 +94,8 @@ class Comparison:
     """What was declared before the first run."""
     robustness: Robustness | None = None
     """The number of draws with other costs and ties in which the verdicts hold."""
+    defaults: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """Pairs whose kernels boot with different settings, each with the sentence that says so."""
     same: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """Pairs whose variants do not differ on this arm, each with the sentence that says so."""
     causes: Mapping[tuple[str, str], str] = field(default_factory=dict)

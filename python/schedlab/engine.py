@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from schedlab.native.runs import Columns, Tail
     from schedlab.studies.study import Study
 
-KINDS = ("machines", "kernels", "features", "workloads", "knobs", "metrics", "studies")
+KINDS = ("machines", "kernels", "distributions", "features", "workloads", "knobs", "metrics", "studies")
 ARMS = {"sim": "simulated", "host": "measured", "vm": "measured in QEMU"}
 """The arms, and the word that goes with every figure of each."""
 

@@ -1,4 +1,5 @@
-"""Tests whether verdicts depend on unknown quantities: each estimated cost and every tie is drawn many times.
+"""Tests whether verdicts depend on unknown quantities: each estimated cost and every tie is drawn many times, and the
+tasks are grouped in the other way (`regrouped`).
 
 The costs of a machine that was not measured are estimates, and a kernel leaves the order of simultaneous events of
 different CPUs to chance. A verdict that changes with these is one about them; one that holds in 19 of 20 draws is about
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from schedlab.errors import InputError
+from schedlab.regrouped import Regrouped, from_record, to_record
 
 if TYPE_CHECKING:
     from schedlab.engine import Engine
@@ -43,6 +45,8 @@ class Robustness:
     """How many of them in a range that their machine states."""
     ties: bool
     """Whether ties were drawn as well."""
+    regrouped: Regrouped | None = None
+    """What the other grouping of the tasks answers; None if there is none, or it was not asked."""
 
     def held(self, key: Key, outcome: str) -> int:
         """In how many draws a judgement had the same outcome."""
@@ -80,15 +84,26 @@ def drawn(engine: Engine, scenario: Scenario, draw: int, overrides: Mapping[str,
     return engine.load(scenario.file, {**overrides, "costs": factors(estimated(scenario), draw), "ties": draw})
 
 
-def robustness(scenario: Scenario, draws: Sequence[Mapping[Key, str]]) -> Robustness:
-    """The outcome of the draws of a scenario."""
-    costs = estimated(scenario)
-    return Robustness(tuple(draws), len(costs), sum(cost in costs for cost in stated(scenario)), ties=True)
+def robustness(
+    scenario: Scenario, draws: Sequence[Mapping[Key, str]], regrouped: Regrouped | None = None
+) -> Robustness:
+    """The outcome of the draws of a scenario, and of its other grouping."""
+    costs = estimated(scenario) if draws else {}
+    own = sum(cost in costs for cost in stated(scenario)) if draws else 0
+    return Robustness(tuple(draws), len(costs), own, ties=bool(draws), regrouped=regrouped)
 
 
 def dump(found: Robustness) -> str:
     draws = [[[*key, outcome] for key, outcome in draw.items()] for draw in found.draws]
-    document = {"schema": SCHEMA, "costs": found.costs, "stated": found.stated, "range": RANGE, "ties": found.ties}
+    document: dict[str, Any] = {
+        "schema": SCHEMA,
+        "costs": found.costs,
+        "stated": found.stated,
+        "range": RANGE,
+        "ties": found.ties,
+    }
+    if found.regrouped:
+        document["regrouped"] = to_record(found.regrouped)
     return json.dumps({**document, "draws": draws}, indent=1) + "\n"
 
 
@@ -102,7 +117,8 @@ def read(folder: Path | None) -> Robustness | None:
             raise ValueError(f"schema {document['schema']}")
         draws = tuple({(str(m), str(a), str(b)): str(o) for m, a, b, o in draw} for draw in document["draws"])
         costs, own = int(document["costs"]), int(document.get("stated", 0))
-        return Robustness(draws, costs, own, ties=bool(document.get("ties", False)))
+        regrouped = from_record(document["regrouped"]) if "regrouped" in document else None
+        return Robustness(draws, costs, own, ties=bool(document.get("ties", False)), regrouped=regrouped)
     except (OSError, ValueError, KeyError, TypeError) as e:
         raise InputError(f"not a result of --robust: {e}", file=str(folder / FILE)) from None
 

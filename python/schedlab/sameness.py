@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from schedlab.scenario import Scenario, Variant
 from schedlab.setup_facts import variant_text
@@ -21,7 +22,12 @@ def same_variants(scenario: Scenario, arm: str, pairs: Sequence[tuple[str, str]]
 
 
 def _same(a: Variant, b: Variant) -> bool:
-    return (a.kernel, a.changes, a.settings) == (b.kernel, b.changes, b.settings)
+    return (a.kernel, a.changes, a.settings, _boot(a)) == (b.kernel, b.changes, b.settings, _boot(b))
+
+
+def _boot(variant: Variant) -> dict[str, Any]:
+    """The configuration itself, whatever it is called."""
+    return {key: value for key, value in variant.boot.items() if key not in ("kernel", "config", "config_source")}
 
 
 def _images(scenario: Scenario, a: Variant, b: Variant) -> bool:

@@ -123,6 +123,14 @@ class Variant(Frozen):
     """Whether Debian has an image of the row, which `--arm vm` can boot; None in results of earlier versions."""
     not_simulated: Mapping[str, Any] | None = None
     """Why the simulator cannot run it: the first setting that only a real kernel can take, with its place."""
+    boot: Mapping[str, Any] = made(default_factory=dict)
+    """Configuration of the kernel and groups of its tasks; empty in results of earlier versions."""
+
+    @property
+    def named(self) -> str:
+        """The row, and the distribution whose configuration it has."""
+        config = self.boot.get("config")
+        return f"{self.kernel} ({config})" if config else self.kernel
 
 
 class Machine(Frozen):

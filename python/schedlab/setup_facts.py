@@ -88,14 +88,62 @@ def _tables(scenario: Scenario, key: str) -> list[Mapping[str, Any]]:
 
 
 def variant_text(variant: Variant) -> str:
-    """The kernel and everything that is not its default."""
-    changes = changes_text(variant)
-    return f"kernel {variant.kernel}, {changes or 'with its own settings'}"
+    """The kernel, its configuration in one line, and everything else that is not its default."""
+    boot = variant.boot
+    if not boot:
+        return f"kernel {variant.kernel}, {changes_text(variant) or 'with its own settings'}"
+    others = {key: value for key, value in variant.changes.items() if key not in SHOWN}
+    return ", ".join([f"kernel {variant.named}", boot_text(boot), *filter(None, [_changes_text(others)])])
+
+
+SHOWN = ("features", "hz", "preempt", "autogroup")
+"""Changes that the line of the configuration shows."""
+
+
+def boot_text(boot: Mapping[str, Any]) -> str:
+    """Hz, preemption model, groups, and features that differ from the kernel's defaults, in one line."""
+    features = [f"{name} {'on' if on else 'off'}" for name, on in _items(boot, "features")]
+    return ", ".join([f"{boot['hz']} Hz", f"preempt={boot['preempt']}", f"groups={groups_text(boot)}", *features])
+
+
+def groups_text(boot: Mapping[str, Any]) -> str:
+    """The control groups of the tasks, `sessions` where autogroup makes one of each workload outside, or `none`."""
+    groups = list(boot["groups"])
+    named = groups[:GROUPS_NAMED] + [f"{len(groups) - GROUPS_NAMED} more"] * (len(groups) > GROUPS_NAMED)
+    sessions = ["sessions"] * bool(boot["autogroup"] and boot["ungrouped"])
+    return "+".join([*named, *sessions]) or "none"
+
+
+GROUPS_NAMED = 4
+
+
+def boot_defaults(a: Variant, b: Variant) -> str:
+    """In which settings two kernels differ only because they boot so; empty if in none."""
+    if not a.boot or not b.boot:
+        return ""
+    found = []
+    for key, name in (("preempt", "preempt"), ("hz", "hz"), ("autogroup", "autogroup")):
+        given = [variant.changes.get(key) is not None for variant in (a, b)]
+        if a.boot[key] != b.boot[key] and not all(given):
+            found.append(f"{name} {_word(a.boot[key])} in {a.name} and {_word(b.boot[key])} in {b.name}")
+    if not found:
+        return ""
+    return (
+        f"The kernels boot with other settings, which are no changes of the scheduler: {'; '.join(found)}. "
+        "Set these keys in both variants to compare the schedulers alone."
+    )
+
+
+def _word(value: Any) -> str:
+    return {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)
 
 
 def changes_text(variant: Variant) -> str:
     """What a variant changes on its kernel, in the words of a scenario file; empty if nothing."""
-    changes = variant.changes
+    return _changes_text(variant.changes)
+
+
+def _changes_text(changes: Mapping[str, Any]) -> str:
     parts = [
         *(f"{name} {'on' if on else 'off'}" for name, on in _items(changes, "features")),
         *(f"{name}={value}" for name, value in _items(changes, "knobs")),

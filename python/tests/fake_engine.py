@@ -157,6 +157,9 @@ def run(
     if "by_ties" in behaviour:
         # A metric that is larger in every second draw of the ties.
         behaviour = {**behaviour, "factor": {behaviour["by_ties"]: 1.0 + d.get("ties", 0) % 2}}
+    if "by_grouping" in behaviour:
+        # Metrics of the other grouping.
+        behaviour = {**behaviour, "factor": behaviour["by_grouping"].get(d.get("grouping", "given"), {})}
     if behaviour.get("panic"):
         raise PanicException("index out of bounds")
     if behaviour.get("bug"):
@@ -174,6 +177,9 @@ def run(
     kernel = next(v["kernel"] for v in d["variants"] if v["name"] == variant)
     found = record(variant, seed, kernel, values(seed, behaviour))
     found["series"]["probe.latency"]["count"] = behaviour.get("samples", 900)
+    if "drift" in behaviour:
+        # From the second to the last third.
+        found["parts"] = {name: [1.0, factor + seed / 1000] for name, factor in behaviour["drift"].items()}
     if torn:
         found["trace_error"] = "t.ftrace: No space left on device"
     if check_determinism:
@@ -238,7 +244,16 @@ def explain(scenario: Scenario, a: str, b: str, seed: int, *, cancel: Cancel | N
         "need_resched": None,
         **dict.fromkeys(("pid", "other_cpu", "group")),
     }
-    side = {"kernel": "6.12.0", "hz": 250, "preempt": "none", "event": None, "event_ns": None, "queue": None}
+    side = {
+        "kernel": "6.12.0",
+        "hz": 250,
+        "preempt": "none",
+        "groups": [],
+        "features": [],
+        "event": None,
+        "event_ns": None,
+        "queue": None,
+    }
     divergence = {
         "time_ns": 1_500_000,
         "cpu": 0,

@@ -461,7 +461,8 @@ fn the_second_and_the_last_third_show_a_drift() {
         count(8_000, 1, 4),
         sample(9_000, 0, 900),
     ];
-    let parts = |report: &Report, name: &str| report.parts.iter().find(|(known, _)| known == name).map(|(_, part)| *part);
+    let parts =
+        |report: &Report, name: &str| report.parts.iter().find(|(known, _)| known == name).map(|(_, part)| *part);
     let whole = reduce(lasting(10_000), &events, 10_000);
     for (name, second, last) in [
         ("w.latency.mean", Some(210.0), Some(900.0)),

@@ -6,8 +6,9 @@ import dataclasses
 import re
 import time
 from pathlib import Path
+from typing import Any
 
-from schedlab import api, gate, robust
+from schedlab import api, gate, regrouped, robust
 from schedlab.arms import arm_of
 from schedlab.arms.arm import Arm
 from schedlab.cli import EXIT_INTERRUPTED
@@ -62,7 +63,7 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     code = 0
     if result.runs:
         comparison = compare_variants(result, against=options.against, validity=options.validity)
-        if options.robust and not interrupted:
+        if _checked(options, scenario) and not interrupted:
             found = _robustness(options, console, engine, scenario, result)
             comparison = dataclasses.replace(comparison, robustness=found)
         code = show(comparison, options, console, engine)
@@ -109,12 +110,47 @@ def _declared(design: Design) -> list[str]:
     return lines
 
 
+def _checked(options: Options, scenario: Scenario) -> bool:
+    """Whether the comparison is repeated with other costs and ties, or with the other grouping."""
+    return scenario.arm == "sim" and bool(options.robust or regrouped.seeds(scenario, always=False))
+
+
 def _robustness(options: Options, console: Console, engine: Engine, scenario: Scenario, result: Result) -> Robustness:
-    """The same comparison with drawn costs and ties; kept beside the runs."""
-    console.say(f"repeating the comparison {options.robust} times with other costs and ties (--robust)")
-    progress = console.progress(options.robust, engine.under_way)
+    """The same comparison with drawn costs and ties, and with the other grouping; kept beside the runs."""
     given = {key: getattr(options, key) for key in ("machine", "duration", "noise")}
     overrides = engine_overrides(result.seeds, options.overrides, given) or {}
+    draws = _draws(options, console, engine, scenario, overrides) if options.robust else []
+    found = robust.robustness(scenario, draws, _regrouped(options, console, engine, scenario, result))
+    if result.path:
+        write_file(result.path / robust.FILE, robust.dump(found))
+    return found
+
+
+def _regrouped(
+    options: Options, console: Console, engine: Engine, scenario: Scenario, result: Result
+) -> regrouped.Regrouped | None:
+    """A few seeds with the other grouping of the tasks."""
+    grouping = regrouped.other(scenario)
+    seeds = result.seeds[: regrouped.seeds(scenario, always=bool(options.robust))]
+    if grouping is None or not seeds:
+        return None
+    console.say(f"repeating {plural(len(seeds), 'seed')} {regrouped.WORDS[grouping]}")
+    given = {key: getattr(options, key) for key in ("machine", "duration", "noise")}
+    overrides = engine_overrides(seeds, options.overrides, given) or {}
+    found, interrupted = api.run_all(
+        engine, regrouped.regroup(engine, scenario, grouping, overrides), jobs=options.jobs
+    )
+    if interrupted:
+        raise KeyboardInterrupt
+    return regrouped.regrouped(grouping, compare_variants(found, against=options.against)) if found.runs else None
+
+
+def _draws(
+    options: Options, console: Console, engine: Engine, scenario: Scenario, overrides: dict[str, Any]
+) -> list[dict[robust.Key, str]]:
+    """The outcomes with drawn costs and ties."""
+    console.say(f"repeating the comparison {options.robust} times with other costs and ties (--robust)")
+    progress = console.progress(options.robust, engine.under_way)
     draws = []
     try:
         for draw in range(1, options.robust + 1):
@@ -125,10 +161,7 @@ def _robustness(options: Options, console: Console, engine: Engine, scenario: Sc
             progress.step(f"draw {draw}")
     finally:
         progress.clear()
-    found = robust.robustness(scenario, draws)
-    if result.path:
-        write_file(result.path / robust.FILE, robust.dump(found))
-    return found
+    return draws
 
 
 def _run(

@@ -18,7 +18,7 @@ from schedlab.verdicts import GATES
 Flags = Callable[[argparse.ArgumentParser], None]
 
 STYLES = ("table", "details", "markdown", "csv", "mmtests", "benchstat", "ministat", "perf-stat")
-KINDS = ("machines", "kernels", "features", "workloads", "knobs", "metrics", "studies")
+KINDS = ("machines", "kernels", "distributions", "features", "workloads", "knobs", "metrics", "studies")
 
 EXIT_CODES = """\
 exit codes:
@@ -124,7 +124,8 @@ def _compare(p: argparse.ArgumentParser) -> None:
         const=20,
         default=0,
         metavar="N",
-        help="repeat the comparison N times with other costs and other orders of simultaneous events (default: 20)",
+        help="repeat the comparison N times with other costs and orders of simultaneous events (default: 20), "
+        "and with the other grouping of the tasks",
     )
     _outputs(p)
     p.add_argument("--trace", type=Path, metavar="DIR", help="write the trace of every run to DIR")
@@ -316,7 +317,7 @@ COMMANDS: Mapping[str, tuple[str, Flags]] = {
         _explain,
     ),
     "ablate": ("show how much each mechanism contributes to the difference between two variants", _ablate),
-    "list": ("list machines, kernels, features, workloads, knobs, metrics or studies", _list),
+    "list": ("list machines, kernels, distributions, features, workloads, knobs, metrics or studies", _list),
     "report": ("show a stored result again, or compare two", _report),
     "replay": ("replay a recorded trace under a kernel row and count the agreeing decisions", _replay),
     "identify": ("find the kernel row whose decisions match those of a recorded kernel", _identify),

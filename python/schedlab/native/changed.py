@@ -34,6 +34,12 @@ class Kernel(TypedDict):
 
     id: str
     summary: str
+    config: NotRequired[str | None]
+    """The distribution whose configuration it has."""
+
+
+Setting = TypedDict("Setting", {"name": str, "was": str, "is": str})
+"""In what the configurations of two kernels differ, which is no change of the kernel."""
 
 
 class KernelChanges(TypedDict):
@@ -41,6 +47,8 @@ class KernelChanges(TypedDict):
 
     a: Kernel
     b: Kernel
+    settings: list[Setting]
+    """Only where a kernel is named by its distribution."""
     differences: list[KernelChange]
 
 
@@ -64,6 +72,7 @@ class Changelog(TypedDict):
 
     a: Kernel
     b: Kernel
+    settings: list[Setting]
     backwards: bool
     differences: list[Effect]
     without_counterpart: list[str]

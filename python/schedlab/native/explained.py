@@ -26,6 +26,8 @@ class Side(TypedDict):
     kernel: str
     hz: int
     preempt: str
+    groups: list[str]
+    features: list[str]
     event: str | None
     event_ns: int | None
     decision: DecisionView | None

@@ -26,6 +26,9 @@ def answer(comparison: Comparison, a: str, b: str) -> Iterator[tuple[str, str]]:
     if same := comparison.same.get((a, b)):
         yield "", same
     yield "", headline(comparison, *head)
+    for caveat in (regrouped(comparison, *head), comparison.defaults.get((a, b), "")):
+        if caveat:
+            yield "note", caveat
     if why := comparison.causes.get((a, b)):
         yield "why", why
     if sure := how_sure(comparison, *head):
@@ -69,6 +72,12 @@ def headline(comparison: Comparison, m: MetricComparison, j: Judgement) -> str:
     if j.verdict == DETERMINISTIC:
         return f"{j.a} and {j.b} do not differ in {name} by more than the margin ({sure})."
     return f"No difference between {j.a} and {j.b} can be shown in {name} ({sure})."
+
+
+def regrouped(comparison: Comparison, m: MetricComparison, j: Judgement) -> str:
+    """What the other grouping of the tasks says about the headline."""
+    found = comparison.robustness.regrouped if comparison.robustness else None
+    return found.sentence(m.metric, j) if found else ""
 
 
 def how_sure(comparison: Comparison, m: MetricComparison, j: Judgement) -> str:

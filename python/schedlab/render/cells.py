@@ -37,8 +37,21 @@ def setup(comparison: Comparison, width: int = WIDTH) -> list[str]:
     return ["\n".join(lines)]
 
 
+def configurations(comparison: Comparison) -> list[str]:
+    """Hz, preemption model, groups and switched features of each variant: one line each, or one for all."""
+    from schedlab.setup_facts import boot_text
+
+    texts = [(v.name, boot_text(v.boot)) for v in comparison.scenario.variants if v.boot]
+    alike = len({text for _, text in texts}) == 1 and len(texts) > 1
+    if alike:
+        return [f"all variants: {texts[0][1]}"]
+    width = max((len(name) for name, _ in texts), default=0) + 2
+    return [f"{name + ':':<{width}}{text}" for name, text in texts]
+
+
 def _kernels(comparison: Comparison) -> str:
-    return ", ".join(c.name if c.name == c.kernel else f"{c.name} = {c.kernel}" for c in comparison.columns)
+    columns = [(c.name, c.named or c.kernel) for c in comparison.columns]
+    return ", ".join(name if name == kernel else f"{name} = {kernel}" for name, kernel in columns)
 
 
 def machine_name(scenario: Scenario) -> str:

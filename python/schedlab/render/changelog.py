@@ -13,7 +13,7 @@ from schedlab.render.grid import WIDTH
 def text(found: Changelog) -> str:
     """A head line, then a block for every change."""
     blocks = [_block(d) for d in found["differences"]]
-    return "\n\n".join([_head(found), *_direction(found), *blocks, *_counterparts(found)])
+    return "\n\n".join([_head(found), *_settings(found), *_direction(found), *blocks, *_counterparts(found)])
 
 
 def markdown(found: Changelog) -> str:
@@ -22,13 +22,25 @@ def markdown(found: Changelog) -> str:
     others = [_item(d) for d in found["differences"] if not d["first"]]
     sections = [("What most workloads meet", first), ("Everything else", others)]
     parts = [f"## {title}\n\n" + "\n".join(items) for title, items in sections if items]
-    return "\n\n".join([f"{_head(found)}.", *_direction(found), *parts, *_counterparts(found)]) + "\n"
+    return (
+        "\n\n".join([f"{_head(found)}.", *_settings(found), *_direction(found), *parts, *_counterparts(found)]) + "\n"
+    )
 
 
 def _head(found: Changelog) -> str:
     counts = Counter(d["kind"] for d in found["differences"])
     named = [f"{n} {kind}{'s' if n > 1 else ''}" for kind, n in counts.items()]
     return f"{found['a']['id']} to {found['b']['id']}: {', '.join(named) or 'nothing changed that is modelled'}"
+
+
+def _settings(found: Changelog) -> list[str]:
+    """In what the configurations of distributions differ."""
+    changed = [f"{s['name']} {s['was']} -> {s['is']}" for s in found["settings"]]
+    if not changed:
+        return []
+    sides = [side.get("config") or "Kconfig's defaults" for side in (found["a"], found["b"])]
+    words = f"The configuration, which is no change of the kernel ({sides[0]} to {sides[1]}): {', '.join(changed)}."
+    return ["\n".join(_filled(words, ""))]
 
 
 def _direction(found: Changelog) -> list[str]:

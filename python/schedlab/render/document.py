@@ -12,6 +12,7 @@ from schedlab import documents
 from schedlab.arms import limits
 from schedlab.engine import ARMS
 from schedlab.outcome import Run
+from schedlab.regrouped import to_record
 from schedlab.robust import RANGE, outcomes
 from schedlab.scenario import Metric, Scenario
 
@@ -35,6 +36,8 @@ def compare_document(c: Comparison) -> dict[str, Any]:
         "complete": not c.failures and not c.missing,
         "ran_on": c.machine,
         "setup": [fact.to_record() for fact in c.setup],
+        "configurations": {v.name: dict(v.boot) for v in c.scenario.variants},
+        "boot_defaults": [{"a": a, "b": b, "text": text} for (a, b), text in c.defaults.items()],
         "remarks": list(c.remarks),
         "causes": [{"a": a, "b": b, "text": text} for (a, b), text in c.causes.items()],
         "metrics": [
@@ -190,7 +193,8 @@ def _robustness(c: Comparison) -> dict[str, Any] | None:
         for (m, a, b), outcome in outcomes(c.judgements()).items()
     ]
     drawn = {"costs": found.costs, "stated": found.stated, "range": RANGE, "ties": found.ties}
-    return {"machines": len(found.draws), **drawn, "held": held}
+    regrouped = to_record(found.regrouped) if found.regrouped else None
+    return {"machines": len(found.draws), **drawn, "held": held, "regrouped": regrouped}
 
 
 def _sample(x: float | None) -> float | None:

@@ -167,7 +167,7 @@ def _apart(ns: int) -> str:
 
 def _side(name: str, side: Side, divergence: FirstDifference) -> list[str]:
     names, decision = divergence["tasks"], side["decision"]
-    head = f"{name} ({side['kernel']}, {side['hz']} Hz, preempt={side['preempt']}): "
+    head = f"{name} ({_configuration(side)}): "
     lines = [head + (_answer(decision, divergence) if decision else _unasked(divergence["question"]))]
     if decision:
         lines += _rule(decision)
@@ -179,6 +179,15 @@ def _side(name: str, side: Side, divergence: FirstDifference) -> list[str]:
     if side["queue"] is not None and not (decision and decision.get("candidates")):
         lines += queue_lines(side["queue"], names, [divergence["pid"]], divergence["groups"])
     return lines
+
+
+def _configuration(side: Side) -> str:
+    """The kernel, Hz, preemption model, groups and switched features of a run."""
+    named = [*side["groups"][:4], *["..."] * (len(side["groups"]) > 4)]
+    groups = "+".join(named) or "none"
+    return ", ".join(
+        [side["kernel"], f"{side['hz']} Hz", f"preempt={side['preempt']}", f"groups={groups}", *side["features"]]
+    )
 
 
 def _unasked(question: str) -> str:

@@ -21,6 +21,7 @@ def text(kind: str, rows: Sequence[Row], kernel: str | None) -> str:
     shapes = {
         "kernels": (_row, 2),
         "machines": (_machine, 3),
+        "distributions": (_distribution, 1),
         "features": (_feature if kernel else _named, 2 if kernel else 1),
         "knobs": (_knob if kernel else _named, 2 if kernel else 1),
     }
@@ -61,6 +62,14 @@ def _row(row: Row) -> list[str]:
 def _machine(row: Row) -> list[str]:
     cpus = NOTHING if row["cpus"] is None else f"{row['cpus']} CPUs"
     return [str(row["id"]), cpus, "measured" if row["calibrated"] else "uncalibrated", str(row["summary"])]
+
+
+def _distribution(row: Row) -> list[str]:
+    """A distribution with its row and configuration, and where these are from."""
+    sessions = "on" if row["autogroup"] else "off"
+    row_or_why = f"row {row['row']}" if row["row"] else f"no row: {row['no_row']}"
+    about = f"{row['summary']}; {row['hz']} Hz, preempt={row['preempt']}, autogroup {sessions}"
+    return [str(row["id"]), f"{about}; {row_or_why}; uname -r {', '.join(row['releases'])}; source: {row['source']}"]
 
 
 def _metric(row: Row) -> str:

@@ -8,6 +8,7 @@ from math import comb
 from typing import TYPE_CHECKING
 
 from schedlab.judge import ALPHA
+from schedlab.regrouped import WORDS, Regrouped
 from schedlab.render.cells import change, plural
 from schedlab.render.grid import size
 from schedlab.render.together import fewest, together
@@ -207,12 +208,31 @@ def noise(comparison: Comparison) -> list[str]:
 
 
 def robustness(comparison: Comparison) -> list[str]:
-    """In how many draws of the costs and ties each verdict holds."""
-    from schedlab.robust import outcomes
-
+    """In how many draws of the costs and ties each verdict holds, and whether it does under the other grouping."""
     found = comparison.robustness
     if found is None:
         return []
+    return [*_drawn_verdicts(comparison, found), *_regrouped(comparison, found.regrouped)]
+
+
+def _regrouped(comparison: Comparison, found: Regrouped | None) -> list[str]:
+    """Which verdicts have another sign, or none, under the other grouping."""
+    if found is None:
+        return []
+    of = {(m.name, j.a, j.b): found.holds(m, j) for m, j in comparison.judgements()}
+    many = len(comparison.pairs) > 1
+    named = {
+        holds: [m if not many else f"{m} of {b}" for (m, _, b), own in of.items() if own is holds]
+        for holds in (True, False)
+    }
+    where = f"{WORDS[found.grouping]} ({plural(found.seeds, 'seed')})"
+    lines = [f"{where} the same sign: {', '.join(named[True])}"] if named[True] else []
+    return lines + ([f"{where} another sign or none: {', '.join(named[False])}"] if named[False] else [])
+
+
+def _drawn_verdicts(comparison: Comparison, found: Robustness) -> list[str]:
+    from schedlab.robust import outcomes
+
     shown: dict[int, list[str]] = {}
     for key, outcome in outcomes(comparison.judgements()).items():
         if outcome in ("better", "worse", "changed", "equivalent"):

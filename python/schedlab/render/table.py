@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from schedlab import plain
 from schedlab.render import notes
 from schedlab.render.answer import answer
-from schedlab.render.cells import change, headline, plural
+from schedlab.render.cells import change, configurations, headline, plural
 from schedlab.render.grid import NOTHING, UNBOUNDED_PCT, WIDTH, columns, fold, layout, percent, value
 from schedlab.statistics import median
 
@@ -39,7 +39,7 @@ def render(comparison: Comparison, *, colour: bool = False, width: int = WIDTH) 
 
 
 def _text(comparison: Comparison, *, colour: bool, width: int) -> str:
-    blocks = [fold(headline(comparison), width)]
+    blocks = [fold("\n".join([headline(comparison), *configurations(comparison)]), width)]
     if len(comparison.pairs) > 1:
         from schedlab.render.matrix import matrix
 

@@ -226,10 +226,11 @@ fn groups_of(spec: &RunSpec) -> Vec<String> {
 
 /// The features that are not as the kernel boots with them.
 fn switched(kernel: &KernelConfig) -> Vec<String> {
-    let others = Feature::all().iter().filter(|info| {
-        info.default_in(kernel.version).is_some_and(|default| default != kernel.has(info.feature))
-    });
-    let word = |info: &FeatureInfo| if kernel.has(info.feature) { info.name.to_owned() } else { format!("NO_{}", info.name) };
+    let others = Feature::all()
+        .iter()
+        .filter(|info| info.default_in(kernel.version).is_some_and(|default| default != kernel.has(info.feature)));
+    let word =
+        |info: &FeatureInfo| if kernel.has(info.feature) { info.name.to_owned() } else { format!("NO_{}", info.name) };
     others.map(word).collect()
 }
 
