@@ -85,7 +85,7 @@ pub use version::fair::Rules;
 pub use version::paravirt::{Paravirt, PowerpcSpinlocks, PreemptedByte, YieldCount};
 pub use version::placement::PlacementRules;
 pub use version::release::{Origin, Release, When};
-pub use version::{FaultLock, MmapLockRules, Names, TeoForm, Version, VersionError};
+pub use version::{commits, Commit, FaultLock, MmapLockRules, Names, TeoForm, Verdict, Version, VersionError};
 
 /// Scheduling policy of a task (`unsigned int policy`), of the fair class.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

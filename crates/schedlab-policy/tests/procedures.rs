@@ -287,6 +287,39 @@ fn a_cpu_that_runs_dry_pulls() {
     assert_eq!([running, leaving, waiting].map(|task| lab.sched.cpu_of(task)), [CpuId(0), CpuId(1), CpuId(1)]);
 }
 
+/// CPU 0 runs a hog, beside a task that waits and one whose dequeue is delayed. CPU 1 pulls the latter first, and the
+/// pick dequeues it.
+#[test]
+fn a_pulled_task_whose_dequeue_is_delayed_is_followed_by_another_pass() {
+    let rows = [
+        // A fair task leaves: pick_next_task_fair balances again.
+        ("6.12.0", false, &["balance moves 1", "balance moves 1", "switch 3->2"][..]),
+        ("6.12.107", false, &["balance moves 1", "balance moves 1", "switch 3->2"]),
+        // A real-time task leaves: balance_fair comes before the pick, and once.
+        ("6.12.0", true, &["balance moves 0", "balance moves 1", "switch 3->idle", "balance moves 0", "timer"]),
+    ];
+    for (version, rt, expected) in rows {
+        let mut lab = Lab::with(version, 1, 2, |config| drop(config.set_feature("NI_RANDOM", false)));
+        let delayed = lab.running(0);
+        for hog in [1, 2].map(|_| lab.pinned(0)) {
+            lab.wake_new(hog, 0);
+        }
+        lab.now += 10 * MSEC;
+        lab.leave(0, Leaving::Sleeps);
+        assert!(lab.sched.on_rq(delayed), "{version}: its dequeue is delayed");
+        for task in (0..3).map(TaskId) {
+            lab.sched.set_affinity(task, None, CpuId(0), lab.now);
+        }
+        let leaving = lab.running(1);
+        if rt {
+            lab.sched.set_rt_policy(leaving, RtPolicy { priority: 1, round_robin: false }, lab.now);
+        }
+        lab.now += 10 * MSEC;
+        assert_eq!(lab.leave(1, Leaving::Sleeps), expected, "{version}, real-time: {rt}");
+        assert!(!lab.sched.on_rq(delayed), "{version}");
+    }
+}
+
 #[test]
 fn the_stopper_migrates_before_the_pick() {
     let mut lab = Lab::new("6.12.0", 1, 2);

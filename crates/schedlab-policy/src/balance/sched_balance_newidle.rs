@@ -4,7 +4,8 @@
 //! machine has two tasks (the root domain's overload flag), or if avg_idle is below the lowest domain's
 //! max_newidle_lb_cost (up to 5.15 below migration_cost). Otherwise the CPU walks up its domains while avg_idle covers
 //! the time spent so far plus the domain's most expensive pass (which decays by 1/85 per second), until tasks are
-//! pulled. NI_RANDOM (6.1.192): a domain is skipped with the probability of its failures among the last calls; NI_RATE
+//! pulled. 6.17, 6.18 and some stable sublevels: a pass in vain makes the domain half as expensive again, up to
+//! migration_cost and 200 ns. NI_RANDOM (6.1.192): a domain is skipped with the probability of its failures among the last calls; NI_RATE
 //! (7.1) adds 1/1024 for each 4.2 ms that 512 calls took. The duration of a pass is the time that the caller charges
 //! for it (`Sched::set_balance_cost`).
 
@@ -109,9 +110,14 @@ impl FairClass<'_> {
             spent += took;
             let success = if pulled > 0 { weight } else { 0 };
             let (hz, since_boot) = (u64::from(self.fair.config.hz()), self.rate_clock(now));
+            let rules = &self.core.rules;
+            let (in_vain, by_cost) = (rules.newidle_failure_costs && pulled == 0, rules.newidle_by_cost);
+            let limit =
+                if rules.newidle_failure_costs { self.fair.config.knobs.migration_cost + 200 } else { Nanos::MAX };
             let state = self.core.domains.state_mut(cpu, level);
-            if self.core.rules.newidle_by_cost {
-                state.update_newidle_cost(took, success, since_boot, jiffies, hz);
+            if by_cost {
+                let cost = if in_vain { state.max_newidle_lb_cost * 3 / 2 } else { took };
+                state.update_newidle_cost(cost, limit, success, since_boot, (jiffies, hz));
             } else {
                 state.max_newidle_lb_cost = state.max_newidle_lb_cost.max(took);
             }
@@ -152,20 +158,20 @@ impl FairClass<'_> {
 }
 
 impl DomainState {
-    /// `update_newidle_cost` after a pass.
+    /// `update_newidle_cost` after a pass of this cost; `limit`: the most that a domain may cost.
     fn update_newidle_cost(
         &mut self,
-        took: Nanos,
+        cost: Nanos,
+        limit: Nanos,
         success: u32,
         since_boot: Option<Nanos>,
-        jiffies: Jiffies,
-        hz: Jiffies,
+        (jiffies, hz): (Jiffies, Jiffies),
     ) {
-        if took > 0 {
+        if cost > 0 {
             self.update_newidle_stats(success, since_boot);
         }
-        if took > self.max_newidle_lb_cost {
-            self.max_newidle_lb_cost = took;
+        if cost > self.max_newidle_lb_cost {
+            self.max_newidle_lb_cost = cost.min(limit);
             self.last_decay = jiffies;
         } else {
             self.decay_newidle_cost(jiffies, hz);

@@ -7,8 +7,8 @@ use super::{Driver, Effect, Leaving, Schedule, Scheduler, Timer};
 /// `__schedule` on a CPU.
 ///
 /// In order: the running task is dequeued if it leaves; the stopper's work, which has no task of its own here; the
-/// classes' balance; the pick; where that finds nothing, newidle balancing and another pick; the switch; the slice's
-/// timer; balance callbacks.
+/// classes' balance; the pick; where that finds nothing, newidle balancing and another pick, repeated while the pick
+/// dequeues all that has been pulled; the switch; the slice's timer; balance callbacks.
 #[inline(always)]
 pub fn __schedule(driver: &mut impl Driver, cpu: CpuId, schedule: Schedule) {
     let decided = driver.sched().decided();
@@ -26,13 +26,11 @@ pub fn __schedule(driver: &mut impl Driver, cpu: CpuId, schedule: Schedule) {
         let moves = driver.sched().balance(cpu, now);
         driver.balanced(&moves);
     }
-    let mut next = driver.sched().pick_next_task(cpu, clock);
-    if next.is_none() && driver.sched().wakelist(cpu).is_empty() {
-        newidle_balance(driver, cpu);
-        if driver.newidle_takes_time(cpu) {
-            return;
-        }
-        next = pick_after_newidle(driver, cpu);
+    let queued = driver.sched().nr_running(cpu);
+    let next = driver.sched().pick_next_task(cpu, clock);
+    let balances = next.is_none() && driver.sched().wakelist(cpu).is_empty();
+    if balances && (queued == 0 || driver.sched().newidle_repeats(cpu)) {
+        return balance_and_pick(driver, cpu, decided);
     }
     context_switch(driver, cpu, decided, next);
     finish_task_switch(driver, cpu);
@@ -69,26 +67,56 @@ fn cpu_stopper(driver: &mut impl Driver, cpu: CpuId, migrate: Option<(TaskId, Cp
 #[inline]
 pub fn schedule_after_newidle(driver: &mut impl Driver, cpu: CpuId) {
     let decided = driver.sched().decided();
-    let next = pick_after_newidle(driver, cpu);
-    context_switch(driver, cpu, decided, next);
-    finish_task_switch(driver, cpu);
+    match pick_after_newidle(driver, cpu) {
+        After::Switch(next) => {
+            context_switch(driver, cpu, decided, next);
+            finish_task_switch(driver, cpu);
+        }
+        After::Again => balance_and_pick(driver, cpu, decided),
+    }
 }
 
-#[inline(always)]
-fn newidle_balance(driver: &mut impl Driver, cpu: CpuId) {
-    let now = driver.clock(cpu);
-    let moves = driver.sched().sched_balance_newidle(cpu, now);
-    driver.balanced(&moves);
+/// What follows a pick after newidle balancing.
+enum After {
+    /// The switch to this task, or to the idle task.
+    Switch(Option<TaskId>),
+    /// Another round.
+    Again,
+}
+
+/// The part `idle:` of `pick_next_task_fair` (`pick_task_fair` from 7.2 on) and the switch. If what has been pulled, or
+/// queued meanwhile, leaves the queue in the pick, because its dequeue is delayed or its group has used up its quota,
+/// the CPU balances again.
+fn balance_and_pick(driver: &mut impl Driver, cpu: CpuId, decided: usize) {
+    loop {
+        let now = driver.clock(cpu);
+        let moves = driver.sched().sched_balance_newidle(cpu, now);
+        driver.balanced(&moves);
+        if driver.newidle_takes_time(cpu) {
+            return;
+        }
+        if let After::Switch(next) = pick_after_newidle(driver, cpu) {
+            context_switch(driver, cpu, decided, next);
+            return finish_task_switch(driver, cpu);
+        }
+    }
 }
 
 /// A pick of what newidle balancing has pulled, or of anything queued meanwhile.
 #[inline(always)]
-fn pick_after_newidle(driver: &mut impl Driver, cpu: CpuId) -> Option<TaskId> {
+fn pick_after_newidle(driver: &mut impl Driver, cpu: CpuId) -> After {
     let now = driver.clock_task(cpu);
-    if driver.sched().nr_running(cpu) == 0 {
-        return None;
+    let queued = driver.sched().nr_running(cpu);
+    if queued == 0 {
+        return After::Switch(None);
     }
-    driver.sched().pick_next_task(cpu, now)
+    let next = driver.sched().pick_next_task(cpu, now);
+    let again = next.is_none() && driver.sched().nr_running(cpu) < queued && driver.sched().newidle_repeats(cpu);
+    if again {
+        After::Again
+    } else {
+        After::Switch(next)
+    }
 }
 
 #[inline(always)]

@@ -105,6 +105,10 @@ scheduler! {
         fn sched_balance_newidle(self, cpu: CpuId, now: Nanos) -> Moves {
             Moves::default()
         }
+        /// Whether newidle balancing is a part of the pick: see [`Sched::newidle_repeats`].
+        fn newidle_repeats(self, cpu: CpuId) -> bool {
+            true
+        }
         /// The balance callbacks after a switch.
         fn balance_callback(self, cpu: CpuId, now: Nanos) -> Moves {
             Moves::default()

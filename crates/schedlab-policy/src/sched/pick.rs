@@ -78,6 +78,15 @@ impl<L: ClassList> Sched<L> {
         picked
     }
 
+    /// Whether newidle balancing is a part of the pick of the fair class, which it repeats, as in
+    /// `pick_next_task_fair`. Up to 7.1 it is not where the task that leaves is of a higher class: `balance_fair` calls
+    /// it before the pick, once and only if nothing is queued.
+    #[must_use]
+    pub fn newidle_repeats(&self, cpu: CpuId) -> bool {
+        let leaves_class = |prev: TaskId| self.core.class_of(prev) < Self::LOWEST;
+        !self.core.is_mixed() || self.core.rules.newidle_in_pick || !self.executes(cpu).is_some_and(leaves_class)
+    }
+
     /// The first class that has a task to run. `deferring`: the classes that let lower classes run first.
     fn pick_class(&mut self, deferring: bool, cpu: CpuId, now: Nanos) -> Option<TaskId> {
         for class in (0..L::LEN).map(ClassId) {

@@ -6,6 +6,7 @@
 
 pub(crate) mod catalogue;
 pub(crate) mod choices;
+mod commits;
 pub(crate) mod cpuidle;
 pub(crate) mod fair;
 pub(crate) mod left_out;
@@ -25,6 +26,7 @@ use crate::features::{Feature, FeatureSet};
 use crate::knobs::Knob;
 use crate::preempt_model::{folio_batch_at, slice_extension_at, PreemptModel};
 use choices::{IdleRule, SliceSource};
+pub use commits::{commits, Commit, Verdict};
 use cpuidle::MenuRules;
 use fair::Rules;
 pub use mmap_lock::{FaultLock, MmapLockRules};

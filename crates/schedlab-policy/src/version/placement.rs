@@ -289,6 +289,25 @@ rules! {
     newidle_by_cost: bool = false,
         from "5.16" by "c5b0a7eefc70" => true;
 
+    /// After a newidle pass that pulls nothing the cost of its domain is 3/2 of what it was, up to migration_cost and
+    /// 200 ns.
+    BOTH "balance: newidle pass in vain" in "sched_balance_newidle"
+    newidle_failure_costs: bool = false,
+        from "6.17" by "155213a2aed4" => true,
+        from "6.19" by "d206fbad9328" => false,
+        from "6.1.149" by "155213a2aed4" => true,
+        from "6.1.160" by "d206fbad9328" => false,
+        from "6.12.43" by "155213a2aed4" => true,
+        from "6.12.64" by "d206fbad9328" => false,
+        from "6.16.2" by "155213a2aed4" => true,
+        from "6.18.3" by "d206fbad9328" => false;
+
+    /// The pick of the fair class balances, whatever class the task that leaves is of; before, the balance callback of
+    /// the class does so, once and before the pick, where that task is of a higher class.
+    BOTH "balance: newidle after higher classes" in "pick_task_fair"
+    newidle_in_pick: bool = false,
+        from "7.2" unverified "c095741713d1 (7.2) excepts core scheduling from it; absent in 6.12.117" => true;
+
     /// Within a cache spare capacity is filled by tasks, not by utilisation.
     BOTH "balance: tasks within a cache" in "calculate_imbalance"
     tasks_in_llc: bool = false,

@@ -1,6 +1,6 @@
 //! Who pulls what, example by example.
 
-use schedlab_model::{CpuId, TaskId, MSEC, SEC, USEC};
+use schedlab_model::{CpuId, CpuMask, TaskId, MSEC, SEC, USEC};
 use schedlab_policy::KernelConfig;
 
 use crate::lab::{Lab, Shape, SYNC, WAKE};
@@ -121,6 +121,51 @@ fn ni_random_skips_passes_that_never_succeed() {
     let [early, late] = passes("6.1");
     assert!(early < 3000 && late < early / 4, "about half at first, then ever fewer: {early} {late}");
     assert_eq!(passes("6.12.0"), passes("6.12.0"));
+}
+
+/// 155213a2aed4, in 6.17, 6.18 and some stable sublevels: after a pass in vain the domain counts as half as expensive
+/// again, up to migration_cost and 200 ns. Once its cost exceeds `avg_idle`, the CPU does not search.
+#[test]
+fn a_newidle_pass_in_vain_raises_the_cost_of_its_domain() {
+    let rows = [
+        ("6.1", false),
+        ("6.12.0", false),
+        ("6.12.43", true),
+        ("6.12.107", false),
+        ("6.16", true),
+        ("6.17", true),
+        ("6.18.2", true),
+        ("6.18.12", false),
+        ("6.19.6", false),
+        ("7.3", false),
+    ];
+    for (version, raised) in rows {
+        let mut lab = Lab::configured(version, (1, 1, 2, 1), no_dice);
+        lab.sched.set_balance_cost(10 * USEC, 0);
+        let tasks = crowd(&mut lab, 0, 3);
+        assert_eq!(lab.sched.sched_balance_newidle(CpuId(1), lab.now).moved.len(), 1, "{version}");
+        let pulled = lab.schedule(CpuId(1)).expect("the pulled task");
+        // From now on nothing may move.
+        for task in tasks {
+            let cpu = lab.sched.cpu_of(task);
+            lab.sched.set_affinity(task, CpuMask::from_list(&cpu.0.to_string()), cpu, lab.now);
+        }
+        // A task that sleeps for 300 us at a time: avg_idle falls from 1 ms towards that.
+        let mut passes = Vec::new();
+        for _ in 0..80 {
+            lab.sched.block(pulled, false, lab.now);
+            assert_eq!(lab.sched.pick_next_task(CpuId(1), lab.now), None, "{version}");
+            passes.push(lab.sched.sched_balance_newidle(CpuId(1), lab.now).passes);
+            lab.sched.idle_enter(CpuId(1), lab.now);
+            lab.now += 300 * USEC;
+            lab.sched.activate(pulled, CpuId(1), WAKE, lab.now);
+            assert_eq!(lab.sched.pick_next_task(CpuId(1), lab.now), Some(pulled), "{version}");
+            lab.now += 10 * USEC;
+        }
+        // 10, 15, 22.5 and so on; the ninth pass in vain makes it 384 us, which exceeds avg_idle later on.
+        assert!(passes[..9].iter().all(|pass| *pass == 1), "{version}: {passes:?}");
+        assert_eq!(passes[60..].iter().sum::<u32>(), if raised { 0 } else { 20 }, "{version}: {passes:?}");
+    }
 }
 
 #[test]
