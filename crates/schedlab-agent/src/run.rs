@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::Write;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::Arc;
 
 use rustix::event::{poll, PollFd, PollFlags};
 use rustix::thread::futex::{self, Flags};
@@ -36,9 +37,16 @@ const READY_TIMEOUT: Nanos = 60 * SEC;
 /// The interval at which the trace buffers are drained.
 const DRAIN_INTERVAL: Nanos = 250 * MSEC;
 
+/// The same with tasks in place of clients on other machines, which this machine does not have.
+fn with_local_clients(spec: &RunSpec) -> RunSpec {
+    let workloads = spec.workloads.iter().cloned().map(Workload::with_local_clients).collect();
+    RunSpec { workloads: Arc::new(workloads), ..spec.clone() }
+}
+
 /// Runs one specification on this machine and returns the result as JSON.
 pub fn run(spec: &RunSpec, real: Vec<Option<RealProgram>>, settings: &Settings) -> Result<serde_json::Value> {
     let wall = clock::now();
+    let spec = &with_local_clients(spec);
     if spec.autogroup && !autogroup_is_on() {
         let what = "autogroup = true: autogroups are disabled on this kernel";
         return Err(AgentError::cannot(what, "sysctl kernel.sched_autogroup_enabled=1"));

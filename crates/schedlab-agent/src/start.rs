@@ -129,6 +129,8 @@ fn groups(shared: &SharedState, spec: &RunSpec) -> Result<Vec<Vec<InitialTask>>>
     for (w, workload) in spec.workloads.iter().enumerate() {
         // A real program creates its own tasks.
         let real = shared.real[w].is_some();
+        let latest = identity::latest_phase(spec.duration);
+        let phase = if spec.noise { identity::start_phase(spec.seed, &spec.workloads, w, latest) } else { 0 };
         for (s, task) in workload.tasks.iter().enumerate().take(if real { 1 } else { usize::MAX }) {
             for instance in 0..if real { 1 } else { task.count } {
                 let jitter = spec.noise && task.jitter;
@@ -138,7 +140,7 @@ fn groups(shared: &SharedState, spec: &RunSpec) -> Result<Vec<Vec<InitialTask>>>
                     false => (0, rank),
                 };
                 let key = identity::first_key(&workload.name, &task.name, instance);
-                planned.push((task.delay + late, rank, w, s, key));
+                planned.push((task.delay + phase + late, rank, w, s, key));
             }
         }
     }

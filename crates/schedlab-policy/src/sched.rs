@@ -122,6 +122,11 @@ impl<L: ClassList> Sched<L> {
         self.core.set_seed(seed);
     }
 
+    /// The count of ticks (jiffies) rises at this time and whole ticks later; without it from time 0 on.
+    pub fn set_jiffy(&mut self, at: Nanos) {
+        self.core.set_jiffy(at);
+    }
+
     /// Sets the rotors whose values the kernel keeps from before the run (`distribute_cpu_mask_prev`).
     pub fn set_ties(&mut self, ties: Ties) {
         self.core.set_ties(ties);

@@ -50,6 +50,7 @@ mod one_sided;
 mod option_default;
 mod overrides;
 mod program;
+mod remote;
 mod rt_app;
 mod scenario;
 mod set;

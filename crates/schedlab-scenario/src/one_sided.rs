@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use schedlab_workload::{ObjectId, ObjectSpec, Op, Workload};
+use schedlab_workload::{ObjectId, ObjectSpec, Op, Sends, Workload};
 
 /// A use of an object that has effect only together with its opposite.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,7 +54,13 @@ impl Side {
 /// One line for each object that is used on one side only.
 pub(crate) fn lines(workload: &Workload) -> Vec<String> {
     let ops = workload.programs.iter().flat_map(|program| &program.ops);
-    let used: BTreeSet<(ObjectId, Side)> = ops.filter_map(Side::of).collect();
+    let mut used: BTreeSet<(ObjectId, Side)> = ops.filter_map(Side::of).collect();
+    for remote in &workload.remotes {
+        used.insert((remote.queue, Side::Send));
+        if let Sends::Closed { replies, .. } = remote.sends {
+            used.insert((replies, Side::Receive));
+        }
+    }
     let line = |(object, side): &(ObjectId, Side)| {
         let (opposite, verb, others) = side.missing()?;
         let name = workload.object_names.get(*object as usize)?;

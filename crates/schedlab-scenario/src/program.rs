@@ -9,8 +9,9 @@ use crate::attributes::Attributes;
 use crate::dist::amount;
 use crate::error::Result;
 use crate::kernel_sections;
-use crate::keys::{OBJECT, TASK, WORKLOAD};
+use crate::keys::{OBJECT, REMOTE, TASK, WORKLOAD};
 use crate::naming::word;
+use crate::remote;
 use crate::task_memory;
 use crate::value::{Table, Value};
 
@@ -22,6 +23,9 @@ pub(crate) fn tree(workload: &Table, name: &str, nr_cpus: usize) -> Result<Tree>
     let mut tree = Tree { name: name.to_owned(), ..Tree::default() };
     for object in tables(workload, "object")? {
         tree.objects.push(named_object(&object.only(&OBJECT)?)?);
+    }
+    for table in tables(workload, "remote")? {
+        tree.remotes.push(remote::read(&table.only(&REMOTE)?, nr_cpus)?);
     }
     if let Some(program) = workload.get("program") {
         let count = count_of(workload, 1..=MOST_TASKS)?;

@@ -104,7 +104,7 @@ fn show_option(value: &OptionValue) -> Json {
 }
 
 /// The keys that are valid only for programs in the scenario itself.
-const OWN: [&str; 5] = ["program", "task", "object", "count", "memory"];
+const OWN: [&str; 6] = ["program", "task", "remote", "object", "count", "memory"];
 
 /// Reads a workload for a machine with `nr_cpus` CPUs, or one for each guest of a table. Paths are relative to `dir`.
 pub(crate) fn read<'a>(

@@ -438,3 +438,27 @@ fn objects_of_which_steps_use_one_side_are_named() {
         assert_eq!(lines, want, "{steps}");
     }
 }
+
+#[test]
+fn clients_on_other_machines_become_remotes() {
+    let text = |keys: &str| {
+        format!(
+            "machine = \"laptop-8\"\n[[workload]]\nname = \"w\"\nprogram = [{{ loop = \"forever\", do = \
+             [{{ receive = \"q\", sample = \"s\" }}, {{ run = \"1ms\" }}, {{ end = \"s\" }}, {{ send = \"r\" }}] }}]\n\
+             [[workload.remote]]\nsend = \"q\"\nsample = \"s\"\nsoftirq = \"2us\"\n{keys}\n\
+             [[variant]]\nname = \"a\"\nkernel = \"6.12.0\"\n"
+        )
+    };
+    let closed = "Closed { clients: 3, think: Drawn(0), network: Fixed(50000), replies: 1 }";
+    for (keys, sends, irq_cpus) in [
+        ("rate = 1000", "Every(Drawn(0))", None),
+        ("every = \"1ms\"\nirq-cpus = \"0,2\"", "Every(Fixed(1000000))", Some(2)),
+        ("clients = 3\nthink = { exponential = \"1ms\" }\nnetwork = \"50us\"\nreceive = \"r\"", closed, None),
+    ] {
+        let scenario = Scenario::parse(&text(keys), "x.toml", None).unwrap();
+        let spec = scenario.run_spec("a", 1).unwrap();
+        let [remote] = &spec.workloads[0].remotes[..] else { panic!("{keys}: one remote") };
+        assert_eq!(format!("{:?}", remote.sends), sends, "{keys}");
+        assert_eq!(remote.irq_cpus.map(|cpus| cpus.count()), irq_cpus, "{keys}");
+    }
+}

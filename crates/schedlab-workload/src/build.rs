@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use schedlab_model::CpuMask;
 
 use crate::{
-    Amount, Dist, DistId, Label, MetricDecl, ObjectId, ObjectSpec, Op, Program, ProgramId, Reg, TaskSpec, Workload,
-    REGISTERS,
+    Amount, Dist, DistId, Label, MetricDecl, ObjectId, ObjectSpec, Op, Program, ProgramId, Reg, Remote, TaskSpec,
+    Workload, REGISTERS,
 };
 
 /// A place in a [`Code`], known before it is reached.
@@ -190,6 +190,11 @@ impl Builder {
             Dist::Constant(value) => Amount::Fixed(value),
             other => Amount::Drawn(self.dist(other)),
         }
+    }
+
+    /// Adds clients on other machines.
+    pub fn remote(&mut self, remote: Remote) {
+        self.workload.remotes.push(remote);
     }
 
     /// Adds a distribution.

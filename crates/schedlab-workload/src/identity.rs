@@ -2,6 +2,8 @@
 
 use schedlab_model::{stream, Nanos, Stream, MSEC};
 
+use crate::Workload;
+
 /// Independent tasks start within this much of each other.
 const START_SPREAD: Nanos = MSEC;
 
@@ -28,4 +30,23 @@ pub fn work_stream(seed: u64, key: u64) -> Stream {
 pub fn start_jitter(seed: u64, workload: &str, task: &str, instance: u32) -> (Nanos, u64) {
     let mut draw = stream(seed, &format!("start/{workload}/{task}/{instance}"));
     (draw.below(START_SPREAD), draw.next_u64())
+}
+
+/// How much later than planned the tasks of a workload start, at most `at_most`. Programs are started independently,
+/// so the timers of one may expire at any time of the period of another: where several workloads run, each is late by a
+/// part of the longest period of its own timers.
+#[must_use]
+pub fn start_phase(seed: u64, workloads: &[Workload], index: usize, at_most: Nanos) -> Nanos {
+    let programs = workloads.iter().filter(|workload| !workload.kernel_threads).count();
+    let workload = &workloads[index];
+    if programs < 2 || workload.kernel_threads {
+        return 0;
+    }
+    stream(seed, &format!("start/{}", workload.name)).below(workload.longest_period().min(at_most))
+}
+
+/// The most by which a run of this duration delays a workload, see [`start_phase`].
+#[must_use]
+pub const fn latest_phase(duration: Nanos) -> Nanos {
+    duration / 10
 }

@@ -24,6 +24,7 @@ mod lower;
 mod policy;
 mod program;
 mod relocate;
+mod remote;
 pub mod rtapp;
 pub mod verbs;
 mod workload;
@@ -35,6 +36,7 @@ pub use program::{
     Amount, DistId, Label, MemoryWork, ObjectId, Op, Program, ProgramId, Reg, Section, SectionContext, TaskKind,
     TimerMode, REGISTERS,
 };
+pub use remote::{Remote, Sends};
 pub use workload::{
     Better, MetricDecl, MetricKind, ObjectSpec, OfTasks, SpinLockSpec, TaskMemory, TaskSpec, Timers, Unit, Workload,
 };

@@ -19,6 +19,8 @@ pub struct Tree {
     pub metrics: Vec<MetricDecl>,
     /// A sample of METRIC by a task is also one of TASK.METRIC, if that is declared.
     pub by_task: bool,
+    /// Clients on other machines.
+    pub remotes: Vec<TreeRemote>,
     /// Tasks, in the order in which they start.
     pub tasks: Vec<TreeTask>,
     /// Whether the workload has an end of its own: it is finished when all its tasks have exited. Set it for programs
@@ -35,6 +37,43 @@ pub struct NamedObject {
     pub name: String,
     /// What it is.
     pub spec: ObjectSpec,
+}
+
+/// Clients on other machines, see [`crate::Remote`].
+#[derive(Clone, PartialEq, Debug)]
+pub struct TreeRemote {
+    /// Line of the declaration.
+    pub line: u32,
+    /// What messages call them.
+    pub name: String,
+    /// The queue that receives their requests.
+    pub queue: String,
+    /// The sample that begins when a request reaches the machine and travels with it.
+    pub sample: Option<String>,
+    /// When they send.
+    pub sends: TreeSends,
+    /// The CPUs that take the interrupts; `None`: all.
+    pub irq_cpus: Option<CpuMask>,
+    /// The work of the softirq for a request.
+    pub softirq: Length,
+}
+
+/// When clients on other machines send, see [`crate::Sends`].
+#[derive(Clone, PartialEq, Debug)]
+pub enum TreeSends {
+    /// One request after each such time.
+    Every(Length),
+    /// Each client thinks, sends a request and waits for the reply.
+    Closed {
+        /// How many clients.
+        clients: u32,
+        /// From a reply to the next request.
+        think: Length,
+        /// From a client to the machine, and back.
+        network: Length,
+        /// The queue of replies.
+        replies: String,
+    },
 }
 
 /// One kind of task.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::policy::Policy;
 use crate::program::is_none;
-use crate::{Dist, Program, ProgramId, REGISTERS};
+use crate::{Amount, Dist, Op, Program, ProgramId, Remote, REGISTERS};
 
 /// An object that tasks share.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -305,6 +305,9 @@ pub struct Workload {
     pub programs: Vec<Program>,
     /// Tasks at start.
     pub tasks: Vec<TaskSpec>,
+    /// Clients on other machines.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remotes: Vec<Remote>,
     /// Shared objects.
     pub objects: Vec<ObjectSpec>,
     /// What messages call each object; as long as `objects`, or empty.
@@ -350,5 +353,20 @@ impl Default for TaskSpec {
             registers: [0; REGISTERS],
             jitter: true,
         }
+    }
+}
+
+impl Workload {
+    /// The longest period of the timers of its programs, by the typical value where periods are drawn; 0 without timers.
+    #[must_use]
+    pub fn longest_period(&self) -> Nanos {
+        let period = |op: &Op| match *op {
+            Op::Timer { period: Amount::Fixed(period), .. } => period,
+            Op::Timer { period: Amount::Drawn(dist), .. } => {
+                self.dists.get(dist as usize).map_or(0, |dist| dist.typical())
+            }
+            _ => 0,
+        };
+        self.programs.iter().flat_map(|program| &program.ops).map(period).max().unwrap_or(0)
     }
 }

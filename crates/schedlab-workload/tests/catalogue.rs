@@ -596,6 +596,8 @@ fn request_servers_measure_from_the_arrival_in_one_task_to_the_completion_in_ano
     // Four CPUs at half load: 8 threads that never wait for each other here, where every task has a CPU.
     let given = [("load", int(50)), ("request", text("10ms"))];
     let workload = build("hhvm", &given, false);
+    assert_eq!((workload.tasks.len(), workload.remotes.len()), (1, 1), "requests come from other machines");
+    let workload = workload.with_local_clients();
     let out = Machine::new(&workload).run(10 * SEC, 1);
     let (requests, latency, queueing, service) = (out.counts[0], &out.samples[1], &out.samples[4], &out.samples[5]);
     assert!((1_800..2_200).contains(&requests), "4 CPUs * 50% / 10 ms * 10 s: {requests}");

@@ -322,6 +322,11 @@ impl Fair {
         self.queues.pools.ties = ties;
     }
 
+    /// Draws where the periods of quotas lie; without it they begin at time 0. Call it before quotas are set.
+    pub fn set_quota_phases(&mut self, seed: u64) {
+        self.queues.pools.phases.seed = Some(seed);
+    }
+
     /// Fires the bandwidth timers that are due; the CPUs whose queues were unthrottled.
     pub fn bandwidth_timers(&mut self, now: Nanos) -> Vec<CpuId> {
         self.queues.bandwidth_timers(now)

@@ -61,6 +61,8 @@ pub struct Core {
     pub(super) asks_host: Option<Box<CpuMask>>,
     tick_nsec: Nanos,
     jiffies_at_0: Jiffies,
+    /// How much of the first jiffy has passed at time 0.
+    pub(super) into_jiffy: Nanos,
     /// The tick count as a trace shows it. `task_h_load` keeps a queue's part for a jiffy only where it is known: the
     /// simulator computes it anew each time.
     pub(crate) jiffies_shown: Option<Jiffies>,
@@ -108,6 +110,7 @@ impl Core {
             asks_host: None,
             tick_nsec: config.tick_nsec(),
             jiffies_at_0: UPTIME / config.tick_nsec(),
+            into_jiffy: 0,
             jiffies_shown: None,
             capacities_shown: false,
             distribute_cpu_mask_prev: vec![0; nr_cpus].into(),
@@ -145,6 +148,11 @@ impl Core {
     pub(super) fn set_seed(&mut self, seed: u64) {
         let cpus = self.topology.nr_cpus();
         self.random = (0..cpus).map(|cpu| stream(seed, &format!("sched_rng/{cpu}"))).collect();
+    }
+
+    /// The count of ticks rises at `tick` and whole ticks later.
+    pub(super) fn set_jiffy(&mut self, tick: Nanos) {
+        self.into_jiffy = (self.tick_nsec - tick % self.tick_nsec) % self.tick_nsec;
     }
 
     /// Sets the rotors at time 0.
@@ -435,10 +443,11 @@ impl Core {
         self.mixed || self.loses_time
     }
 
-    /// The kernel's tick count. At time 0 the machine has been up and idle for [`UPTIME`].
+    /// The kernel's tick count. At time 0 the machine has been up and idle for [`UPTIME`], and its count rises with the
+    /// ticks of the CPU that keeps it.
     #[inline]
     pub(crate) fn jiffies(&self, now: Nanos) -> Jiffies {
-        self.jiffies_shown.unwrap_or(self.jiffies_at_0 + now / self.tick_nsec)
+        self.jiffies_shown.unwrap_or(self.jiffies_at_0 + (now + self.into_jiffy) / self.tick_nsec)
     }
 
     /// `max_load_balance_interval` in jiffies (`update_max_interval`).

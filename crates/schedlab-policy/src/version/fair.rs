@@ -296,6 +296,12 @@ rules! {
     bandwidth_burst: bool = false,
         from "5.14" by "f4183717b370" => true;
 
+    /// The period timer of each group has a random phase. Up to 6.3 the timers of groups with equal periods expire
+    /// together.
+    BOTH "quota: periods of groups apart" in "init_cfs_bandwidth"
+    bandwidth_interleaves: bool = false,
+        from "6.4" by "41abdba93747" => true;
+
     /// A queue's runtime expires with its period.
     BOTH "quota: slices expire" in "expire_cfs_rq_runtime"
     bandwidth_expires: bool = true,

@@ -26,7 +26,7 @@ pub use metric::METRIC;
 pub use scenario::{HOTPLUG, SCENARIO};
 pub use step::STEP;
 pub use variant::{VARIANT, VARIANT_TASK};
-pub use workload::{OBJECT, TASK, TASK_MEMORY, WORKLOAD};
+pub use workload::{OBJECT, REMOTE, TASK, TASK_MEMORY, WORKLOAD};
 
 /// A key of a table.
 #[derive(Debug)]
@@ -67,6 +67,7 @@ pub const SECTIONS: &[&Section] = &[
     &SCENARIO,
     &WORKLOAD,
     &TASK,
+    &REMOTE,
     &OBJECT,
     &STEP,
     &CGROUP,

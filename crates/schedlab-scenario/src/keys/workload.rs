@@ -11,6 +11,7 @@ pub const WORKLOAD: Section = Section {
         key("program", "steps", "", "the program of one kind of task"),
         key("task", "tables", "", "several kinds of task, each with a program"),
         key("object", "tables", "", "pipes, locks and other objects with parameters other than the default"),
+        key("remote", "tables", "", "clients on other machines that send requests to its tasks"),
         key("name", "word", "the id, or the file's name", "prefix of its metrics"),
         key("repeat", "boolean", "false", "restart it when it ends, so that it serves as background load"),
         key("count", "1 to 100000", "1", "how many tasks run the program (only with program)"),
@@ -65,6 +66,29 @@ pub const TASK: Section = Section {
         key("memory", "table", "none", "its memory, where its node matters"),
         key("cgroup", "path", "the workload's", "control group"),
         key("process", "number", "one per workload", "tasks with equal numbers are threads of one process"),
+    ],
+};
+
+/// `[[workload.remote]]`.
+pub const REMOTE: Section = Section {
+    name: "[[workload.remote]]",
+    keys: &[
+        key("name", "word", "remote", "what messages call the clients"),
+        key("send", "queue", "", "the queue to which each request appends an entry"),
+        key(
+            "sample",
+            "metric",
+            "none",
+            "a sample that begins when a request reaches the machine; its receiver takes it",
+        ),
+        key("rate", "0.001 to 100000000", "", "requests per second at random times (Poisson); an open loop"),
+        key("every", "length", "", "the time between two requests, instead of rate; 0s counts as 1ns"),
+        key("clients", "1 to 100000", "", "clients that each wait for a reply, instead of rate: a closed loop"),
+        key("receive", "queue", "", "the queue of replies; only with clients"),
+        key("think", "length", "0s", "from a reply to the next request of that client; only with clients"),
+        key("network", "length", "0s", "the way from a client to the machine, and the same back; only with clients"),
+        key("irq-cpus", "CPU list", "all", "the CPUs that take the interrupts, at random"),
+        key("softirq", "length", "", "work of the softirq for a request, before a receiver is woken"),
     ],
 };
 

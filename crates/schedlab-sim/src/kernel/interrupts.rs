@@ -77,11 +77,29 @@ fn lists_its_own(kernel: &Kernel, cpu: CpuId) -> bool {
     k.leaving_for.is_some() && k.curr.is_some_and(own)
 }
 
-/// An idle CPU executes again.
-pub fn on_idle_exit<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) {
+/// A device's interrupt: whether the CPU handles it now. An idle CPU has to leave its idle state first, and handles it
+/// then.
+pub fn device_interrupt<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, cpu: CpuId) -> bool {
+    match machine.cpus[cpu.index()].activity {
+        Activity::Idle => wake_idle_cpu(run, machine, kernel, cpu, cpu),
+        Activity::Exiting => {}
+        Activity::Busy => machine.cpus[cpu.index()].progress(run.now),
+    }
+    machine.cpus[cpu.index()].activity == Activity::Busy
+}
+
+/// An idle CPU executes again; `devices` handles their interrupts.
+pub fn on_idle_exit<S: Sink>(
+    run: &mut Run<S>,
+    machine: &mut Machine,
+    kernel: &mut Kernel,
+    cpu: CpuId,
+    devices: impl FnOnce(&mut Run<S>, &mut Machine, &mut Kernel),
+) {
     machine.cpus[cpu.index()].progress(run.now);
     machine.idle_exited(cpu, run.now);
     sched_ttwu_pending(run, machine, kernel, cpu);
+    devices(run, machine, kernel);
     let k = &kernel.cpus[cpu.index()];
     let (idle_tick, nohz_kicked) = (k.idle_tick, k.nohz_kicked);
     if k.hrtimers.peek().is_some_and(|timer| timer.0.hard <= run.now) {

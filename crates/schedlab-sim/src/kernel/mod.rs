@@ -71,7 +71,7 @@ pub use hotplug::{arm_actions, on_action};
 pub use hrtick::on_hrtick;
 pub use hrtimer::{cancel_timer, start_device, start_timer};
 pub use idle::{on_poll_limit, wake_idle_cpu};
-pub use interrupts::{on_call_ipi, on_hrtimer, on_idle_exit, on_resched_ipi, rseq_slice_expired};
+pub use interrupts::{device_interrupt, on_call_ipi, on_hrtimer, on_idle_exit, on_resched_ipi, rseq_slice_expired};
 pub use non_preemptible::{call_begins, section_begins, transfer_begins};
 pub use percpu::{Leaving, WakesVcpus};
 pub use points::Points;

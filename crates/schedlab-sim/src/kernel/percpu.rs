@@ -109,7 +109,7 @@ pub struct PerCpu {
     /// Its tick has woken it from an idle state.
     pub idle_tick: bool,
     /// Interrupts that came while the CPU's rate was 0, one bit per kind of event source.
-    pub held_interrupts: u16,
+    pub held_interrupts: u32,
     /// An interrupt of a CPU whose kernel hosts guests, which wakes threads of vCPUs.
     pub wakes_vcpus: WakesVcpus,
     /// Its vCPU waits for a CPU of the host.

@@ -13,7 +13,7 @@ use crate::run::{Run, Source};
 
 /// Holds an interrupt that reaches a CPU at rate 0 or with interrupts disabled.
 pub fn hold_interrupt<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, source: Source, cpu: CpuId) {
-    kernel.cpus[cpu.index()].held_interrupts |= 1 << source as u16;
+    kernel.cpus[cpu.index()].held_interrupts |= 1 << source as u32;
     if kernel.is_guest {
         run.touch(kernel.id, cpu);
     }
@@ -22,7 +22,7 @@ pub fn hold_interrupt<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, source: So
 /// The CPU handles interrupts again: those that were held are due.
 pub fn release_interrupts<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, cpu: CpuId) {
     let held = std::mem::take(&mut kernel.cpus[cpu.index()].held_interrupts);
-    for source in Source::on_cpus().filter(|source| held & 1 << *source as u16 != 0) {
+    for source in Source::on_cpus().filter(|source| held & 1 << *source as u32 != 0) {
         run.set_event(kernel.id, source, cpu, run.now);
     }
 }

@@ -99,10 +99,24 @@ pub struct Kernel {
     pub run_times: Vec<RunTime>,
 }
 
+/// The CPU's ticks fall on this time and whole ticks later.
+fn tick_phase(spec: &RunSpec, seed: u64, cpu: usize) -> Nanos {
+    if spec.noise {
+        stream(seed, &format!("tick/{cpu}")).below(spec.kernel.tick_nsec())
+    } else {
+        0
+    }
+}
+
 /// The scheduler of a run at time 0.
 fn scheduler(spec: &RunSpec, seed: u64) -> Sched {
     let mut sched = Sched::new(spec.kernel.clone(), Arc::clone(&spec.machine.topology));
     sched.set_seed(if spec.noise { seed } else { 0 });
+    if spec.noise {
+        // The CPU whose ticks the kernel counts is the one that booted.
+        sched.set_jiffy(tick_phase(spec, seed, 0));
+        sched.fair.set_quota_phases(seed);
+    }
     sched.set_ties(Ties::new(spec.ties, seed));
     sched.fair.set_ties(Ties::new(spec.ties, seed));
     let costs = &spec.machine.costs;
@@ -132,11 +146,10 @@ impl Kernel {
         let bandwidth = spec.cgroups.iter().any(|cgroup| cgroup.bandwidth.is_some());
         let task_work = bandwidth || numa || sched.fair.has_sched_cache();
         let tick_nsec = spec.kernel.tick_nsec();
-        let tick_phase = |cpu| if spec.noise { stream(seed, &format!("tick/{cpu}")).below(tick_nsec) } else { 0 };
         Kernel {
             id,
             sched,
-            cpus: (0..nr_cpus).map(|cpu| PerCpu::new(tick_phase(cpu))).collect(),
+            cpus: (0..nr_cpus).map(|cpu| PerCpu::new(tick_phase(spec, seed, cpu))).collect(),
             tasks: Table::default(),
             cgroups,
             cpusets,

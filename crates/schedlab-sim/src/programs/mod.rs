@@ -24,6 +24,7 @@ mod on_segment;
 mod pi;
 mod position;
 mod queue;
+mod remote;
 mod running;
 mod section;
 mod shared;
@@ -37,6 +38,7 @@ mod wait_queue_head;
 
 pub use exec::livelock;
 pub use on_segment::on_segment;
+pub use remote::{handle_requests, on_network};
 pub use spawn::{boot, on_start};
 pub use state::Programs;
 pub use vcpu::{go_on, program, Halted, Then, INDEX};

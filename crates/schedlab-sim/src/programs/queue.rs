@@ -4,6 +4,7 @@
 //! queued until it runs, so a wake that finds it there still counts for it. A waiter with a timeout is queued before
 //! its timer is started (`futex_queue`): a wake that comes meanwhile makes it return without a switch.
 
+use schedlab_model::rarely;
 use schedlab_trace::Sink;
 use schedlab_workload::Op;
 
@@ -11,6 +12,7 @@ use super::block::{block, wait_and_retry};
 use super::lines::Word;
 use super::objects::{Object, Waiter};
 use super::position::{Next, Step};
+use super::remote::reply;
 use super::running::Running;
 use crate::kernel::{self, Life, Wait};
 use crate::machine::Mode;
@@ -116,10 +118,15 @@ pub fn begin_send<S: Sink>(x: &mut Running<S>, object: u32, from: u8) -> Next {
     let value = *x.register(from);
     let Object::Queue { values, waiting } = x.object(object) else { return Next::Done };
     values.push_back(value);
-    if waiting.is_empty() {
-        return Next::Done;
+    if !waiting.is_empty() {
+        return x.futex_wake(Word::Object(object));
     }
-    x.futex_wake(Word::Object(object))
+    if rarely(x.programs.remotes.takes_replies()) && reply(x, object) {
+        let dice = &mut x.kernel.tasks[x.task.index()].dice;
+        let sends = x.machine.costs.socket_send.draw(dice);
+        return x.kernel_call(sends);
+    }
+    Next::Done
 }
 
 pub fn wake_receiver<S: Sink>(x: &mut Running<S>, object: u32) -> Next {

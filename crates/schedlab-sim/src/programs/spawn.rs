@@ -11,6 +11,7 @@ use schedlab_workload::{identity, TaskKind, TaskSpec, Workload};
 
 use super::block::wait_once;
 use super::position::{Next, Position};
+use super::remote::boot_remotes;
 use super::running::Running;
 use super::state::{PlannedStart, Programs};
 use crate::error::SimError;
@@ -42,18 +43,20 @@ pub fn boot<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, programs: &mut Progr
     }
     // The next one is the last.
     programs.starts.sort_unstable_by_key(|start| Reverse(*start));
+    boot_remotes(run, kernel, programs);
     run.unfinished += programs.unfinished.iter().filter(|unfinished| **unfinished).count() as u32;
     arm_start(run, kernel, programs);
 }
 
 fn when(programs: &Programs, workload: usize, spec: &TaskSpec, instance: u32) -> (Nanos, u64) {
+    let delay = spec.delay + programs.phases[workload];
     if programs.noise && spec.jitter {
         let name = &programs.workloads[workload].name;
         let (late, rank) = identity::start_jitter(programs.seed, name, &spec.name, instance);
-        return (spec.delay + late, rank);
+        return (delay + late, rank);
     }
-    let rank = u64::from(programs.ties.rank(spec.delay, workload as u32));
-    (spec.delay, rank << 32 | programs.starts.len() as u64)
+    let rank = u64::from(programs.ties.rank(delay, workload as u32));
+    (delay, rank << 32 | programs.starts.len() as u64)
 }
 
 fn arm_start<S: Sink>(run: &mut Run<S>, kernel: &Kernel, programs: &Programs) {

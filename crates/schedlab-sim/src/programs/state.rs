@@ -9,6 +9,7 @@ use schedlab_workload::{identity, Label, Op, Program, Workload};
 use super::lines::{Shared, Word};
 use super::objects::Object;
 use super::position::Position;
+use super::remote::Remotes;
 
 /// Where a workload's programs, objects and processes begin in the flat tables.
 #[derive(Clone, Copy, Default, Debug)]
@@ -46,6 +47,10 @@ pub struct Programs {
     pub positions: Table<Position>,
     /// Tasks that will start, the next one last.
     pub starts: Vec<PlannedStart>,
+    /// By workload: how much later than planned its tasks start ([`identity::start_phase`]).
+    pub phases: Vec<Nanos>,
+    /// Clients on other machines.
+    pub remotes: Remotes,
     /// Draws the CPUs on which they start.
     pub placement: Stream,
     /// By workload: it has an end of its own and has not reached it.
@@ -56,6 +61,12 @@ pub struct Programs {
     pub ties: Ties,
     /// Whether bursts, offsets and placements are drawn.
     pub noise: bool,
+}
+
+fn start_phases(spec: &RunSpec, seed: u64) -> Vec<Nanos> {
+    let latest = identity::latest_phase(spec.duration);
+    let phase = |index| if spec.noise { identity::start_phase(seed, &spec.workloads, index, latest) } else { 0 };
+    (0..spec.workloads.len()).map(phase).collect()
 }
 
 impl Programs {
@@ -77,6 +88,8 @@ impl Programs {
             shared: Table::default(),
             positions: Table::default(),
             starts: Vec::new(),
+            phases: start_phases(spec, seed),
+            remotes: Remotes::default(),
             placement: stream(seed, "start/cpu"),
             unfinished: spec.workloads.iter().map(|workload| workload.ends).collect(),
             seed,
@@ -91,6 +104,7 @@ impl Programs {
             base.process += 1 + workload.tasks.iter().map(|task| task.process).max().unwrap_or(0);
             metric += workload.metrics.len() as u16;
         }
+        programs.remotes = Remotes::new(spec, &programs.bases, seed);
         let physics = spec.machine.physics;
         if physics.lines || physics.locks {
             programs.shared = vec![Shared::default(); programs.objects.len()].into();

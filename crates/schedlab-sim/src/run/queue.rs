@@ -19,11 +19,11 @@ pub struct EventQueue {
 }
 
 impl EventQueue {
-    /// An empty queue for the sources `0..sources`, of which each CPU has 16. The slots of the wheel are 8 us wide,
+    /// An empty queue for the sources `0..sources`, of which each CPU has 32. The slots of the wheel are 8 us wide,
     /// divided by the number of CPUs, so that they hold about one event of CPUs that have one every few us.
     #[must_use]
     pub fn new(sources: usize) -> Self {
-        let shift = 17_u32.saturating_sub(sources.max(1).ilog2());
+        let shift = 18_u32.saturating_sub(sources.max(1).ilog2());
         EventQueue { front: (NEVER, NIL), wheel: Wheel::new(sources, shift), sequence: 0 }
     }
 

@@ -40,10 +40,12 @@ pub enum Source {
     Flush = 14,
     /// The time slice extension of the running task is over.
     SliceTimer = 15,
+    /// The network card's interrupt: requests of clients on other machines.
+    Network = 16,
 }
 
 /// Bits of the number of a source.
-const SOURCE_BITS: u32 = 4;
+const SOURCE_BITS: u32 = 5;
 
 impl Source {
     /// The source with this number.
@@ -65,7 +67,8 @@ impl Source {
             12 => Source::PollLimit,
             13 => Source::Action,
             14 => Source::Flush,
-            _ => Source::SliceTimer,
+            15 => Source::SliceTimer,
+            _ => Source::Network,
         }
     }
 
@@ -77,7 +80,7 @@ impl Source {
             Source::Tick => Phase::Tick,
             Source::Resched | Source::Call | Source::Wakeup | Source::Flush => Phase::Ipi,
             Source::IdleExit | Source::Halt | Source::PollLimit => Phase::IdleExit,
-            Source::HrTimer | Source::HrTick | Source::Classes | Source::SliceTimer => Phase::Timer,
+            Source::HrTimer | Source::HrTick | Source::Classes | Source::SliceTimer | Source::Network => Phase::Timer,
             Source::Start | Source::Bandwidth | Source::Action => Phase::Control,
         }
     }
@@ -91,12 +94,12 @@ impl Source {
     /// Whether it needs the CPU to execute: a CPU at rate 0 holds it until the rate is back.
     #[inline]
     pub fn needs_cpu(self) -> bool {
-        (self as u8) < Source::Start as u8 || matches!(self, Source::Flush | Source::SliceTimer)
+        (self as u8) < Source::Start as u8 || matches!(self, Source::Flush | Source::SliceTimer | Source::Network)
     }
 
     /// Every source that needs the CPU, in the order of their numbers.
     pub fn on_cpus() -> impl Iterator<Item = Source> {
-        (0..=Source::SliceTimer as u32).map(Source::from_number).filter(|source| source.needs_cpu())
+        (0..=Source::Network as u32).map(Source::from_number).filter(|source| source.needs_cpu())
     }
 }
 
@@ -142,11 +145,12 @@ mod tests {
     fn every_source_has_a_number_of_its_own() {
         assert_eq!(Source::from_number(Source::Flush as u32), Source::Flush);
         assert_eq!(Source::from_number(Source::SliceTimer as u32), Source::SliceTimer);
+        assert_eq!(Source::from_number(Source::Network as u32), Source::Network);
         for nr_cpus in [1, 3, 480] {
             let sources = Sources::new(nr_cpus);
             let mut seen = BTreeSet::new();
             for kernel in (0..3).map(KernelId) {
-                for source in (0..=Source::SliceTimer as u32).map(Source::from_number) {
+                for source in (0..=Source::Network as u32).map(Source::from_number) {
                     for cpu in (0..nr_cpus as u32).map(CpuId) {
                         let number = sources.pack(kernel, source, cpu);
                         assert_eq!(sources.unpack(number), (kernel, source, cpu));

@@ -146,7 +146,10 @@ impl System {
             Source::Call => kernel::on_call_ipi(run, machine, kernel, cpu),
             Source::Flush => kernel::on_flush_ipi(run, machine, kernel, cpu),
             Source::Wakeup => kernel::on_wakeup(run, machine, kernel, cpu),
-            Source::IdleExit => kernel::on_idle_exit(run, machine, kernel, cpu),
+            Source::IdleExit => kernel::on_idle_exit(run, machine, kernel, cpu, |run, machine, kernel| {
+                programs::handle_requests(run, machine, kernel, programs, cpu);
+            }),
+            Source::Network => programs::on_network(run, machine, kernel, programs, cpu),
             Source::HrTimer => kernel::on_hrtimer(run, machine, kernel, cpu),
             Source::HrTick => kernel::on_hrtick(run, machine, kernel, cpu),
             Source::SliceTimer => kernel::rseq_slice_expired(run, machine, kernel, cpu),

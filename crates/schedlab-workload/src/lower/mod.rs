@@ -12,8 +12,8 @@ mod steps;
 use std::collections::BTreeMap;
 
 use crate::build::{Builder, Code};
-use crate::verbs::{LowerError, Step, StepKind, Tree, TreeTask};
-use crate::{Op, Policy, ProgramId, TaskSpec, Workload};
+use crate::verbs::{Length, LowerError, Step, StepKind, Tree, TreeRemote, TreeSends, TreeTask};
+use crate::{Amount, Dist, Op, Policy, ProgramId, Remote, Sends, TaskSpec, Workload};
 use schedlab_model::closest;
 
 /// The workload of a tree.
@@ -24,6 +24,9 @@ pub fn lower(tree: &Tree) -> Result<Workload, LowerError> {
     let done = if tree.ends { Some(join::add_main(&mut out)?) } else { None };
     for (index, task) in tree.tasks.iter().enumerate() {
         out.add_task(index, task, done)?;
+    }
+    for remote in &tree.remotes {
+        out.add_remote(remote)?;
     }
     Ok(out.builder.finish(tree.ends))
 }
@@ -70,6 +73,33 @@ impl<'a> Lowering<'a> {
             self.builder.fill_program(program, &task.spec.name, code);
         }
         Ok(())
+    }
+
+    fn add_remote(&mut self, remote: &TreeRemote) -> Result<(), LowerError> {
+        let line = remote.line;
+        let sends = match &remote.sends {
+            TreeSends::Every(every) => Sends::Every(self.length(every, line)?),
+            TreeSends::Closed { clients, think, network, replies } => Sends::Closed {
+                clients: *clients,
+                think: self.length(think, line)?,
+                network: self.length(network, line)?,
+                replies: self.names.object(&mut self.builder, replies, names::Kind::Queue, line)?,
+            },
+        };
+        let queue = self.names.object(&mut self.builder, &remote.queue, names::Kind::Queue, line)?;
+        let softirq = self.length(&remote.softirq, line)?;
+        self.builder.remote(Remote { name: remote.name.clone(), queue, sends, irq_cpus: remote.irq_cpus, softirq });
+        Ok(())
+    }
+
+    fn length(&mut self, length: &Length, line: u32) -> Result<Amount, LowerError> {
+        match length {
+            Length::Fixed(value) => Ok(Amount::Fixed(*value)),
+            Length::Drawn(dist) => {
+                dist.validate().map_err(|error| LowerError::new(line, error.to_string()))?;
+                Ok(self.builder.amount(Dist::clone(dist)))
+            }
+        }
     }
 
     /// What a forked task sets for itself; all else it inherits (`sched_fork`).

@@ -15,9 +15,8 @@ pub(super) fn check(tree: &Tree) -> Result<(), LowerError> {
         }
         Ok(())
     })?;
-    for_each_step(tree, &mut |kind, line| {
-        let StepKind::Send { queue, sample } = kind else { return Ok(()) };
-        let Some((wanted, receiver)) = taken.get(queue.as_str()) else { return Ok(()) };
+    let sends = |queue: &str, sample: &Option<String>, line: u32| {
+        let Some((wanted, receiver)) = taken.get(queue) else { return Ok(()) };
         if sample.as_deref() == Some(*wanted) {
             return Ok(());
         }
@@ -30,6 +29,13 @@ pub(super) fn check(tree: &Tree) -> Result<(), LowerError> {
             }
         };
         Err(LowerError::new(line, what).hint(format!("send sample `{wanted}`, or use another queue")))
+    };
+    for remote in &tree.remotes {
+        sends(&remote.queue, &remote.sample, remote.line)?;
+    }
+    for_each_step(tree, &mut |kind, line| match kind {
+        StepKind::Send { queue, sample } => sends(queue, sample, line),
+        _ => Ok(()),
     })
 }
 

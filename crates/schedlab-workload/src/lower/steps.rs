@@ -6,7 +6,7 @@ use super::names::Kind;
 use super::{check_policy, Lowering};
 use crate::build::Code;
 use crate::verbs::{CallSection, Length, LowerError, Step, StepKind, Times, TreeTask};
-use crate::{Amount, Dist, MemoryWork, Op, Reg, TimerMode};
+use crate::{Amount, MemoryWork, Op, Reg, TimerMode};
 
 /// From when a task's own timers count.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -244,13 +244,7 @@ impl Steps<'_, '_> {
     }
 
     fn amount(&mut self, length: &Length, line: u32) -> Result<Amount, LowerError> {
-        match length {
-            Length::Fixed(value) => Ok(Amount::Fixed(*value)),
-            Length::Drawn(dist) => {
-                dist.validate().map_err(|error| LowerError::new(line, error.to_string()))?;
-                Ok(self.out.builder.amount(Dist::clone(dist)))
-            }
-        }
+        self.out.length(length, line)
     }
 
     fn repeat(&mut self, line: u32, times: Times, body: &[Step]) -> Result<(), LowerError> {

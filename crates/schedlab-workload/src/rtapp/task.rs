@@ -55,6 +55,7 @@ pub(super) fn tree<'t>(
         objects: objects(tasks, global),
         metrics: metrics::declarations(&timers.collect::<Vec<_>>()),
         by_task: true,
+        remotes: Vec::new(),
         tasks: tasks.iter().map(|task| task.verbs(&context)).collect::<Result<_, _>>()?,
         // With a duration rt-app's main thread sleeps until then, whatever the tasks do.
         ends: global.duration.is_none() && tasks.iter().all(|task| !task.endless()),

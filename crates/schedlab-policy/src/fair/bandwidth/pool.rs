@@ -32,6 +32,8 @@ pub struct Bandwidth {
     pub(super) active: bool,
     /// When it expires next, whether it runs or not.
     pub(super) next_period: Nanos,
+    /// It expires at this time and whole periods later.
+    phase: Nanos,
     /// When the slack timer expires, if it runs.
     pub(super) slack_due: Option<Nanos>,
     /// Throttled queues, the longest first.
@@ -42,8 +44,10 @@ pub struct Bandwidth {
 }
 
 impl Bandwidth {
-    pub(super) fn new(quota: Nanos, period: Nanos, burst: Nanos, now: Nanos) -> Self {
-        let mut pool = Bandwidth { quota, period: period.max(1), burst, ..Bandwidth::default() };
+    /// A pool whose period timer expires at `phase`, taken modulo the period, and whole periods later.
+    pub(super) fn new(quota: Nanos, period: Nanos, burst: Nanos, phase: Nanos, now: Nanos) -> Self {
+        let period = period.max(1);
+        let mut pool = Bandwidth { quota, period, burst, phase: phase % period, ..Bandwidth::default() };
         pool.start_cfs_bandwidth(now);
         pool
     }
@@ -58,7 +62,8 @@ impl Bandwidth {
 
     /// `hrtimer_forward_now`: the next point of the grid after now.
     pub(super) fn hrtimer_forward_now(&mut self, now: Nanos) {
-        self.next_period = (now / self.period.max(1) + 1) * self.period;
+        let passed = (now + self.period - self.phase) / self.period.max(1);
+        self.next_period = self.phase + passed * self.period;
     }
 
     /// `__refill_cfs_bandwidth_runtime`; `carries`: what is left over is kept, up to `burst`.

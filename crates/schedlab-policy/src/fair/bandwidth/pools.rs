@@ -5,7 +5,7 @@ use super::pool::{Bandwidth, BandwidthStats};
 use crate::fair::cfs_rq::CfsRq;
 use crate::group_id::GroupId;
 use crate::KernelConfig;
-use schedlab_model::{Nanos, Ties, MSEC, USEC};
+use schedlab_model::{stream, Nanos, Ties, MSEC, USEC};
 
 /// `cfs_bandwidth_slack_period`.
 const SLACK_PERIOD: Nanos = 5 * MSEC;
@@ -24,11 +24,36 @@ pub(in crate::fair) struct Pools {
     pub used: bool,
     /// In which order timers of different groups fire that are due at the same time.
     pub ties: Ties,
+    /// Where the periods of the quotas lie.
+    pub phases: Phases,
+}
+
+/// Where the periods of quotas lie. A program may be started at any time of the period.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(in crate::fair) struct Phases {
+    /// What is drawn from; `None`: every period begins at time 0.
+    pub seed: Option<u64>,
+}
+
+/// `default_cfs_period`.
+const DEFAULT_CFS_PERIOD: Nanos = 100 * MSEC;
+
+impl Phases {
+    /// A time at which the period timer of the group expires. Timers expire at multiples of their period since boot, and
+    /// the time since boot is drawn once. From 6.4 on (`interleaves`) `init_cfs_bandwidth` adds a random part of the
+    /// default period for each group.
+    pub fn of(self, group: GroupId, interleaves: bool) -> Nanos {
+        let Some(seed) = self.seed else { return 0 };
+        let since_boot = stream(seed, "quota").below(1 << 50);
+        let offset =
+            if interleaves { stream(seed, &format!("quota/{}", group.0)).below(DEFAULT_CFS_PERIOD) } else { 0 };
+        since_boot + offset
+    }
 }
 
 impl Default for Pools {
     fn default() -> Self {
-        Pools { pools: Vec::new(), due: Nanos::MAX, used: false, ties: Ties::default() }
+        Pools { pools: Vec::new(), due: Nanos::MAX, used: false, ties: Ties::default(), phases: Phases::default() }
     }
 }
 
@@ -152,10 +177,39 @@ mod tests {
     #[test]
     fn timers_of_different_groups_fire_in_the_order_of_the_ties() {
         let mut pools = Pools::default();
-        (1..4).for_each(|group| pools.insert(GroupId(group), Bandwidth::new(MSEC, 10 * MSEC, 0, 0)));
+        (1..4).for_each(|group| pools.insert(GroupId(group), Bandwidth::new(MSEC, 10 * MSEC, 0, 0, 0)));
         let orders = |pools: &Pools| (0..100).map(|now| pools.groups(now)).collect::<BTreeSet<_>>();
         assert_eq!(orders(&pools), BTreeSet::from([vec![GroupId(1), GroupId(2), GroupId(3)]]));
         pools.ties = Ties::new(Some(1), 1);
         assert_eq!(orders(&pools).len(), 6);
+    }
+
+    /// The timers of groups expire together up to 6.3, at times of their own from 6.4 on, and without a seed at multiples
+    /// of the period.
+    #[test]
+    fn periods_lie_where_the_seed_puts_them() {
+        let expiries = |seed: Option<u64>, interleaves: bool| -> Vec<Nanos> {
+            let phases = Phases { seed };
+            let expiry =
+                |group| Bandwidth::new(MSEC, 10 * MSEC, 0, phases.of(GroupId(group), interleaves), 0).next_period;
+            (1..4).map(expiry).collect()
+        };
+        assert_eq!(expiries(None, true), [10 * MSEC; 3]);
+        for seed in 1..9 {
+            let (together, apart) = (expiries(Some(seed), false), expiries(Some(seed), true));
+            assert!(together.iter().all(|expiry| *expiry == together[0] && *expiry <= 10 * MSEC), "{together:?}");
+            assert_eq!(apart.iter().collect::<BTreeSet<_>>().len(), 3, "{apart:?}");
+        }
+        let firsts: BTreeSet<Nanos> = (1..9).map(|seed| expiries(Some(seed), false)[0] / MSEC).collect();
+        assert!(firsts.len() > 4, "{firsts:?}");
+    }
+
+    #[test]
+    fn a_timer_expires_after_now() {
+        for (phase, now, expected) in
+            [(0, 0, 10), (0, 10, 20), (3, 0, 3), (3, 3, 13), (3, 12, 13), (3, 13, 23), (13, 0, 3), (9, 8, 9)]
+        {
+            assert_eq!(Bandwidth::new(1, 10, 0, phase, now).next_period, expected, "phase {phase}, at {now}");
+        }
     }
 }

@@ -15,7 +15,8 @@ impl Queues {
         }
         let rules = &self.config.rules;
         let burst = if rules.bandwidth_burst { burst } else { 0 };
-        let mut pool = Bandwidth::new(quota, period, burst, now);
+        let phase = self.pools.phases.of(group, rules.bandwidth_interleaves);
+        let mut pool = Bandwidth::new(quota, period, burst, phase, now);
         pool.__refill_cfs_bandwidth_runtime(rules.bandwidth_burst, now);
         for cpu in 0..self.arena.nr_cpus() {
             let rq = self.arena.group_queue(group, CpuId(cpu as u32));
