@@ -17,6 +17,8 @@ EXPECTED = (
     "schedlab/_engine.pyi",
     "schedlab/render/page.css",
     "schedlab/render/page.js",
+    "schedlab/compiled/shim/driver.c",
+    "schedlab/compiled/minimal.config",
     "schedlab/schedlab-agent",
 )
 PROGRAM = """

@@ -41,6 +41,10 @@ class Options(argparse.Namespace):
     seed: int | None
     check_determinism: bool
     kind: str
+    what: str | None
+    config: Path | None
+    machine_cpus: list[int] | None
+    switches: int | None
     kernel: str | None
     results: list[Path]
     source: Path

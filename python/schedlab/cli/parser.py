@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from schedlab.cli import values
-from schedlab.cli.flags import extensible, real_kernels, studies, sweeps, tuning
+from schedlab.cli.flags import compiled, extensible, real_kernels, studies, sweeps, tuning
 from schedlab.cli.terminal import terminal_columns
 from schedlab.render.grid import fold
 from schedlab.verdicts import GATES
@@ -322,6 +322,7 @@ COMMANDS: Mapping[str, tuple[str, Flags]] = {
     "replay": ("replay a recorded trace under a kernel row and count the agreeing decisions", _replay),
     "identify": ("find the kernel row whose decisions match those of a recorded kernel", _identify),
     "changelog": ("list what changed between two kernel rows", _changelog),
+    "kernel": ("build the scheduler of a kernel's source tree, check it, and compare it with a row", compiled.kernel),
     "convert": ("write a trace in another format", _convert),
     "view": ("show every slice of traces, or of one seed of a stored result, in a browser", _view),
     "new": ("write a commented scenario for a family of workloads to stdout", tuning.new),

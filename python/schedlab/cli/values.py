@@ -31,6 +31,11 @@ def natural(text: str) -> int:
     return whole(text, 0, 2**63 - 1)
 
 
+def machine_cpus(text: str) -> list[int]:
+    """Numbers of CPUs such as 1,4,64."""
+    return [whole(part.strip(), 1, 512) for part in text.split(",")]
+
+
 def seed(text: str) -> int:
     return whole(text, 0, 2**64 - 1)
 
