@@ -91,3 +91,66 @@ s32 scx_bpf_task_cpu(const struct task_struct *p)
 {
 	return 0;
 }
+
+struct bpf_cpumask {
+	struct cpumask mask;
+};
+
+struct bpf_iter_num {
+	u64 state;
+};
+
+struct bpf_cpumask *bpf_cpumask_create(void)
+{
+	return 0;
+}
+
+void bpf_cpumask_release(struct bpf_cpumask *mask)
+{
+}
+
+void bpf_cpumask_set_cpu(u32 cpu, struct bpf_cpumask *mask)
+{
+}
+
+void bpf_cpumask_clear_cpu(u32 cpu, struct bpf_cpumask *mask)
+{
+}
+
+void bpf_cpumask_setall(struct bpf_cpumask *mask)
+{
+}
+
+_Bool bpf_cpumask_and(struct bpf_cpumask *to, const struct cpumask *a, const struct cpumask *b)
+{
+	return 0;
+}
+
+_Bool bpf_cpumask_test_cpu(u32 cpu, const struct cpumask *mask)
+{
+	return 0;
+}
+
+u32 bpf_cpumask_first(const struct cpumask *mask)
+{
+	return 0;
+}
+
+u32 bpf_cpumask_weight(const struct cpumask *mask)
+{
+	return 0;
+}
+
+int bpf_iter_num_new(struct bpf_iter_num *it, int start, int end)
+{
+	return 0;
+}
+
+int *bpf_iter_num_next(struct bpf_iter_num *it)
+{
+	return 0;
+}
+
+void bpf_iter_num_destroy(struct bpf_iter_num *it)
+{
+}

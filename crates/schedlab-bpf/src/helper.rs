@@ -36,6 +36,46 @@ pub(crate) fn call<K: Kernel>(number: i32, args: [u64; 5], on: &mut Context<K>) 
         35 | 158 => on.kernel.current(),
         // bpf_spin_lock, bpf_spin_unlock: an operation is never interrupted
         93 | 94 => 0,
+        // bpf_map_push_elem
+        87 => {
+            let size = on.map(a)?.def().value_size as usize;
+            let value = on.memory.bytes(b, size)?.to_vec();
+            on.map_and_memory(a)?.0.push(&value, c) as u64
+        }
+        // bpf_map_pop_elem, bpf_map_peek_elem
+        88 | 89 => {
+            let size = on.map(a)?.def().value_size as usize;
+            let (map, memory) = on.map_and_memory(a)?;
+            match map.pop(number == 89) {
+                Ok(value) => {
+                    memory.bytes_mut(b, size)?.copy_from_slice(&value);
+                    0
+                }
+                Err(error) => {
+                    memory.bytes_mut(b, size)?.fill(0);
+                    error as u64
+                }
+            }
+        }
+        // bpf_strncmp
+        182 => {
+            let size = u64::from(b as u32);
+            let mut difference = 0;
+            for at in 0..size {
+                let (left, right) = (on.memory.load(a.wrapping_add(at), 1)?, on.memory.load(c.wrapping_add(at), 1)?);
+                difference = left.wrapping_sub(right);
+                if difference != 0 || left == 0 {
+                    break;
+                }
+            }
+            difference
+        }
+        // bpf_kptr_xchg
+        194 => {
+            let old = on.memory.load(a, 8)?;
+            on.memory.store(a, 8, b)?;
+            old
+        }
         // bpf_probe_read_kernel
         113 => {
             let size = usize::try_from(b).unwrap_or(usize::MAX);

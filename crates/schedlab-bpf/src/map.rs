@@ -1,7 +1,7 @@
-//! Maps: arrays, hashes, per-CPU variants of both, and storage of tasks. Other kinds are refused when the object is
+//! Maps: arrays, hashes, per-CPU variants of both, queues, stacks, and storage of tasks. Other kinds are refused when the object is
 //! loaded.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::memory::{Memory, RegionId, Write};
 use crate::program::MapDef;
@@ -12,6 +12,8 @@ const ARRAY: u32 = 2;
 const PERCPU_HASH: u32 = 5;
 const PERCPU_ARRAY: u32 = 6;
 const LRU_HASH: u32 = 9;
+const QUEUE: u32 = 22;
+const STACK: u32 = 23;
 const TASK_STORAGE: u32 = 29;
 
 const E2BIG: i64 = -7;
@@ -32,6 +34,7 @@ enum Store {
     Array(RegionId),
     /// By key, and by the owner for storage: the value, and the time of its last use for an LRU hash.
     Hash(BTreeMap<Vec<u8>, (RegionId, u64)>, u64),
+    Queue(VecDeque<Vec<u8>>),
 }
 
 impl Map {
@@ -49,8 +52,9 @@ impl Map {
                 map.store = Store::Array(memory.add(&format!("map {}", def.name), size, Write::All, false)?);
             }
             HASH | PERCPU_HASH | LRU_HASH | TASK_STORAGE => {}
+            QUEUE | STACK => map.store = Store::Queue(VecDeque::new()),
             kind => {
-                let hint = "modelled are arrays, hashes, LRU hashes, per-CPU arrays and hashes, and storage of tasks";
+                let hint = "modelled are arrays, hashes, LRU hashes, per-CPU arrays and hashes, queues, stacks, storage of tasks";
                 return Err(BpfError::new(format!("map {}: its kind {kind} is not modelled", def.name)).with_hint(hint));
             }
         }
@@ -77,6 +81,7 @@ impl Map {
                 let known = index < self.def.max_entries && of_cpu < cpus;
                 known.then(|| Memory::address(*region, (index as usize * cpus + of_cpu) * stride))
             }
+            Store::Queue(_) => None,
             Store::Hash(values, clock) => {
                 let (region, used) = values.get_mut(key)?;
                 *clock += 1;
@@ -131,6 +136,35 @@ impl Map {
             }
             Err(_) => EINVAL,
         }
+    }
+
+    /// `bpf_map_push_elem`: 0 or a negative error number. A full queue drops its oldest value if BPF_EXIST is set.
+    pub fn push(&mut self, value: &[u8], flags: u64) -> i64 {
+        let limit = self.def.max_entries as usize;
+        let Store::Queue(values) = &mut self.store else { return EINVAL };
+        if values.len() >= limit {
+            if flags & 2 == 0 || limit == 0 {
+                return E2BIG;
+            }
+            values.pop_front();
+        }
+        values.push_back(value.to_vec());
+        0
+    }
+
+    /// `bpf_map_pop_elem` and, if it stays, `bpf_map_peek_elem`: the oldest value of a queue, the newest of a stack.
+    pub fn pop(&mut self, stays: bool) -> Result<Vec<u8>, i64> {
+        let newest = self.def.kind == STACK;
+        let Store::Queue(values) = &mut self.store else { return Err(EINVAL) };
+        let value = if newest { values.back() } else { values.front() }.cloned().ok_or(ENOENT)?;
+        if !stays {
+            if newest {
+                values.pop_back()
+            } else {
+                values.pop_front()
+            };
+        }
+        Ok(value)
     }
 
     /// `bpf_map_delete_elem`: 0 or a negative error number.

@@ -1,6 +1,6 @@
 //! The functions of the kernel that a scheduler calls, by name; where a function may be called from is checked.
 
-use schedlab_bpf::{Kernel, Memory};
+use schedlab_bpf::{Kernel, Memory, Write};
 
 use crate::core::{Buffered, Calling, Core, Dsq, ExitKind, ENQ_PRIQ};
 
@@ -23,7 +23,59 @@ impl Kernel for Core {
                 let found = self.tasks.iter().find(|task| task.pid == a as i32);
                 found.map_or(0, |task| task.address())
             }
-            "bpf_cpumask_test_cpu" => u64::from((a as u32) < 64 && memory.load(b, 8)? >> (a as u32) & 1 != 0),
+            "bpf_iter_num_new" => {
+                // The first 8 bytes of the iterator: the number before the next, and the end.
+                let (from, to) = (b as u32 as i32, c as u32 as i32);
+                let valid = from <= to;
+                let state = if valid { (from.wrapping_sub(1), to) } else { (0, 0) };
+                memory.store(a, 4, state.0 as u32 as u64)?;
+                memory.store(a.wrapping_add(4), 4, state.1 as u32 as u64)?;
+                if valid {
+                    0
+                } else {
+                    EINVAL as u64
+                }
+            }
+            "bpf_iter_num_next" => {
+                let current = memory.load(a, 4)? as u32 as i32;
+                let end = memory.load(a.wrapping_add(4), 4)? as u32 as i32;
+                let next = current.wrapping_add(1);
+                if next >= end {
+                    memory.store(a, 8, 0)?;
+                    return Ok(0);
+                }
+                memory.store(a, 4, next as u32 as u64)?;
+                a
+            }
+            "bpf_iter_num_destroy" => 0,
+            "bpf_cpumask_create" => {
+                let created = memory.add("a cpumask of the scheduler", 1024, Write::None, true);
+                Memory::address(created.map_err(|error| error.message)?, 0)
+            }
+            "bpf_cpumask_acquire" => a,
+            "bpf_cpumask_release" => 0,
+            "bpf_cpumask_set_cpu" => set_mask(memory, b, |mask| mask | bit(a))?,
+            "bpf_cpumask_clear_cpu" => set_mask(memory, b, |mask| mask & !bit(a))?,
+            "bpf_cpumask_setall" => {
+                let every = self.every_cpu();
+                set_mask(memory, a, |_| every)?
+            }
+            "bpf_cpumask_clear" => set_mask(memory, a, |_| 0)?,
+            "bpf_cpumask_copy" => {
+                let from = memory.load(b, 8)?;
+                set_mask(memory, a, |_| from)?
+            }
+            "bpf_cpumask_and" | "bpf_cpumask_or" | "bpf_cpumask_xor" => {
+                let (left, right) = (memory.load(b, 8)?, memory.load(c, 8)?);
+                let mask = match name {
+                    "bpf_cpumask_and" => left & right,
+                    "bpf_cpumask_or" => left | right,
+                    _ => left ^ right,
+                };
+                set_mask(memory, a, |_| mask)?;
+                u64::from(mask != 0)
+            }
+            "bpf_cpumask_test_cpu" => u64::from(memory.load(b, 8)? & bit(a) != 0),
             "bpf_cpumask_first" => u64::from(memory.load(a, 8)?.trailing_zeros()),
             "bpf_cpumask_weight" => u64::from(memory.load(a, 8)?.count_ones()),
             "bpf_cpumask_empty" => u64::from(memory.load(a, 8)? == 0),
@@ -243,6 +295,20 @@ impl Core {
         }
         Ok(1)
     }
+}
+
+/// The bit of a CPU; none beyond 64.
+fn bit(cpu: u64) -> u64 {
+    1u64.checked_shl(cpu as u32).unwrap_or(0)
+}
+
+/// Changes a cpumask of the scheduler, which the program itself cannot write.
+fn set_mask(memory: &mut Memory, address: u64, change: impl FnOnce(u64) -> u64) -> Result<u64, String> {
+    let mask = change(memory.load(address, 8)?);
+    if let Some((region, offset)) = memory.region_of(address) {
+        memory.set(region, offset, &mask.to_le_bytes());
+    }
+    Ok(0)
 }
 
 fn not_here(name: &str) -> String {

@@ -38,6 +38,14 @@ fn sound_schedulers_run_every_task() {
     }
 }
 
+/// The scheduler's `init` fails with the number of the first thing that is wrong.
+#[test]
+fn maps_masks_iterators_and_atomics_do_what_the_kernel_does() {
+    let outcome = run("lab_surface", &load(1, &[]));
+    assert_eq!(outcome.exit, None);
+    assert!(outcome.instructions > 300, "{outcome:?}");
+}
+
 #[test]
 fn a_run_follows_from_its_seed() {
     assert_eq!(run("lab_vtime", &load(3, &[])), run("lab_vtime", &load(3, &[])));
