@@ -211,10 +211,16 @@ class Engine:
             rows: list[dict[str, Any]] = documents.loads(self._native.listing(kind, kernel))
             return rows
 
-    def convert(self, source: str, target: str, *, cancel: Cancel | None = None) -> dict[str, Any]:
-        """Copy a trace into the format of the target's suffix; says what was copied."""
+    def convert(
+        self, source: str, target: str, *, buffer: str | None = None, cancel: Cancel | None = None
+    ) -> dict[str, Any]:
+        """Copy a trace into the format of the target's suffix; says what was copied, and `notes` of what was left out.
+
+        Of several ring buffers, the one called `buffer` is read.
+        """
         with self._translated():
-            copied: dict[str, Any] = documents.loads(self._native.convert(source, target, cancel=cancel))
+            text = self._native.convert(source, target, buffer=buffer, cancel=cancel)
+            copied: dict[str, Any] = documents.loads(text)
             return copied
 
     def replay(

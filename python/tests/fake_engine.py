@@ -277,7 +277,7 @@ def timeline(scenario: Scenario, variant: str, seed: int, *, cancel: Cancel | No
     raise EngineError("made-up runs have no events")
 
 
-def convert(source: str, target: str, *, cancel: Cancel | None = None) -> str:
+def convert(source: str, target: str, *, buffer: str | None = None, cancel: Cancel | None = None) -> str:
     raise NotImplementedError("traces are for the compiled engine")
 
 

@@ -47,10 +47,37 @@ def test_there_and_back_again(suffix: str, cli: Cli) -> None:
     assert [line.split(": ", 1)[1] for line in back] == [line.split(": ", 1)[1] for line in original]
 
 
-def test_a_file_may_be_converted_in_place(cli: Cli) -> None:
-    assert cli("convert", "in.ftrace", "in.ftrace", "-q") == (0, "", "")
-    assert cli("convert", "in.ftrace", "again.ftrace", "-q") == (0, "", "")
-    assert Path("again.ftrace").read_bytes() == Path("in.ftrace").read_bytes()
+def test_a_file_is_not_converted_onto_itself(cli: Cli) -> None:
+    before = Path("in.ftrace").read_bytes()
+    os.symlink("in.ftrace", "link.ftrace")
+    for target in ("in.ftrace", "./in.ftrace", "link.ftrace"):
+        code, out, err = cli("convert", "in.ftrace", target)
+        assert (code, out) == (2, "")
+        assert "the trace would be written over itself" in err
+        assert Path("in.ftrace").read_bytes() == before
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_losses_are_kept_and_said(suffix: str, cli: Cli) -> None:
+    lines = traces.lines()
+    middle = len(lines) // 2
+    Path("lost.ftrace").write_text("\n".join([*lines[:middle], "CPU:0 [LOST 182 EVENTS]", *lines[middle:]]) + "\n")
+    for source, target in (("lost.ftrace", f"there.{suffix}"), (f"there.{suffix}", "back.ftrace")):
+        code, _, err = cli("convert", source, target)
+        assert (code, "lost 182 events" in err) == (0, True), err
+    assert "CPU:0 [LOST 182 EVENTS]\n" in Path("back.ftrace").read_text()
+
+
+def test_one_of_several_buffers_is_converted(cli: Cli) -> None:
+    events = [line for line in traces.lines() if "sched_switch" in line and not line.startswith("#")][:4]
+    named = [f"foo:  {line.strip()}" for line in events[:3]]
+    Path("two.txt").write_text("\n".join(["cpus=1", *named, f"      {events[3].strip()}"]) + "\n")
+    code, _, err = cli("convert", "two.txt", "top.ftrace")
+    assert (code, "1 records" in err, "the buffer foo was not read" in err) == (0, True, True), err
+    code, _, err = cli("convert", "two.txt", "foo.ftrace", "--buffer", "foo")
+    assert (code, "3 records" in err) == (0, True), err
+    code, _, err = cli("convert", "two.txt", "bar.ftrace", "--buffer", "bar")
+    assert (code, "no buffer 'bar'" in err, Path("bar.ftrace").exists()) == (2, True, False), err
 
 
 def test_what_is_no_file_is_written_directly(cli: Cli) -> None:

@@ -184,9 +184,9 @@ def refused(what: str, folder: Path) -> str:
     [
         ("folder", "this is a directory", "give a trace, an image of a kernel, or a version such as 6.12"),
         ("cut.ftrace.gz", "the file ends inside the compressed stream", "record again"),
-        ("empty", "the file is empty", "known: .ftrace"),
-        ("hello.json", "expected 'task-pid [cpu] time: event: fields'", "it is not a trace; known: .ftrace"),
-        ("noise", "expected 'task-pid [cpu] time: event: fields'", "it is not a trace; known: .ftrace"),
+        ("empty", "the file is empty", "record with perf sched record"),
+        ("hello.json", "JSON, not a trace of the scheduler", "that it was made from"),
+        ("noise", "expected 'task-pid [cpu] time: event: fields'", "known: .ftrace"),
         ("gone.ftrace", "no such file", "give a trace"),
         ("", "no kernel and no trace is named", "give a trace"),
     ],

@@ -212,12 +212,14 @@ fn recorded(measured: &Measured<'_>, names: &[(i32, String)], recording: &mut Re
     let ours = names.iter().map(|(tid, _)| *tid);
     let mut merger = Merger::new(*begin, spec.warmup, ended.at, &shared.cpus, ours);
     let failed = |error| AgentError::failed(format!("the recorded trace: {error}"), "");
+    let mut lost = 0u64;
     while let Some(record) = reader.next_record().map_err(failed)? {
+        lost = lost.saturating_add(record.lost());
         if let (Some(event), Body::Event(_, words)) = (record.event(), &record.body) {
             merger.add(&event, words.comm, words.other_comm);
         }
     }
-    Ok(Some(Recorded { merged: merger.finish(), lost: reader.lost() }))
+    Ok(Some(Recorded { merged: merger.finish(), lost }))
 }
 
 /// Takes idle-while-runnable from the events with foreign tasks, because a CPU that runs one is not idle.

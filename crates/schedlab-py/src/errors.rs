@@ -120,6 +120,16 @@ pub fn trace(py: Python<'_>, failure: &TraceFailure) -> PyErr {
         ),
         TraceFailure::Input(error) => raise::<TraceFileError>(py, place("read", error, 2)),
         TraceFailure::Output(error) => raise::<RunError>(py, place("write", error, 3)),
+        TraceFailure::Same(file) => raise::<TraceFileError>(
+            py,
+            Details {
+                message: "the trace would be written over itself".into(),
+                hint: Some("name another file".into()),
+                file: Some(file.display().to_string()),
+                exit_code: 2,
+                ..Details::default()
+            },
+        ),
         TraceFailure::Kernel { message, hint } => raise::<TraceFileError>(
             py,
             Details { message: message.clone(), hint: Some(hint.clone()), exit_code: 2, ..Details::default() },

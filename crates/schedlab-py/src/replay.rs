@@ -37,7 +37,7 @@ pub fn replay(
     };
     let reports = py.detach(|| -> Result<String, TraceFailure> {
         let named = kernel.map(find).transpose()?;
-        let mut reader = CancellableReader::open(Path::new(trace), flag).map_err(TraceFailure::Input)?;
+        let mut reader = CancellableReader::open(Path::new(trace), None, flag).map_err(TraceFailure::Input)?;
         let rows = match (matrix, named) {
             (true, _) => Version::all().iter().collect(),
             (false, Some(row)) => vec![row],

@@ -15,8 +15,8 @@ pub struct CancellableReader {
 }
 
 impl CancellableReader {
-    pub fn open(path: &Path, flag: Arc<AtomicBool>) -> Result<CancellableReader, TraceError> {
-        Ok(CancellableReader { reader: schedlab_trace::open(path)?, file: path.to_owned(), flag })
+    pub fn open(path: &Path, buffer: Option<&str>, flag: Arc<AtomicBool>) -> Result<CancellableReader, TraceError> {
+        Ok(CancellableReader { reader: schedlab_trace::open_buffer(path, buffer)?, file: path.to_owned(), flag })
     }
 }
 
@@ -33,8 +33,8 @@ impl TraceReader for CancellableReader {
         self.reader.next_record()
     }
 
-    fn lost(&self) -> u64 {
-        self.reader.lost()
+    fn notes(&self) -> Vec<String> {
+        self.reader.notes()
     }
 }
 
@@ -44,6 +44,8 @@ pub enum TraceFailure {
     Input(TraceError),
     /// The file that is written.
     Output(TraceError),
+    /// The file would be written over itself.
+    Same(PathBuf),
     /// A kernel that has no row, or a trace that does not name one.
     Kernel { message: String, hint: String },
 }

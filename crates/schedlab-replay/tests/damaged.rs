@@ -31,10 +31,6 @@ impl TraceReader for Damaged {
         self.text = damage(fields, &mut self.draw);
         Ok(Some(Record { body: Body::Other { name, fields: Fields(&self.text) }, ..record }))
     }
-
-    fn lost(&self) -> u64 {
-        self.reader.lost()
-    }
 }
 
 /// One field in forty has another value.

@@ -26,10 +26,6 @@ impl TraceReader for Without {
         }
         self.reader.next_record()
     }
-
-    fn lost(&self) -> u64 {
-        self.reader.lost()
-    }
 }
 
 fn replayed(name: &str, lacks: fn(&Record<'_>) -> bool, keeps: fn(&str) -> bool) -> Report {
@@ -85,7 +81,7 @@ fn announces(record: &Record<'_>) -> bool {
         Body::Other { name, .. } => {
             ["sa", "ni", "at", "mt"].contains(&name) || name.starts_with("sys_set") || name.starts_with("sys_sched_set")
         }
-        Body::Event(..) => false,
+        Body::Event(..) | Body::Lost(_) => false,
     }
 }
 

@@ -57,10 +57,6 @@ impl TraceReader for Plain {
         }
         self.reader.next_record()
     }
-
-    fn lost(&self) -> u64 {
-        self.reader.lost()
-    }
 }
 
 fn is_probe(record: &Record<'_>) -> bool {

@@ -46,29 +46,49 @@ pub enum Fault {
         /// Time of this event.
         after: u64,
     },
-    /// There is no reader or writer for the format.
+    /// There is no writer for the format.
     #[error("{0}")]
     UnknownFormat(String),
+    /// The content is whole, but it is not read.
+    #[error("{what}")]
+    Foreign {
+        /// What it is.
+        what: String,
+        /// How to get what can be read.
+        hint: String,
+    },
+}
+
+/// The formats, for errors.
+const KNOWN: &str = "known: .ftrace .txt (text of ftrace, trace-cmd report or perf script, also with .gz), .pftrace \
+                     (Perfetto), .dat (trace-cmd), .data (perf)";
+
+impl Fault {
+    /// A file that is not read.
+    pub(crate) fn foreign(what: impl Into<String>, hint: impl Into<String>) -> Fault {
+        Fault::Foreign { what: what.into(), hint: hint.into() }
+    }
 }
 
 impl TraceError {
     /// What the user can do about it, where that is known.
     #[must_use]
-    pub fn hint(&self) -> Option<&'static str> {
-        match self.fault {
+    pub fn hint(&self) -> Option<&str> {
+        match &self.fault {
             Fault::Truncated(_) => Some("the recording was cut short: record again, or cut the file at a whole event"),
             Fault::Backwards { .. } => {
                 Some("sort the trace by time; ftrace, perf script and trace-cmd report already do")
             }
-            Fault::UnknownFormat(_) => {
-                Some("known: .ftrace .txt (text, also with .gz), .pftrace (Perfetto), .dat (trace-cmd), .data (perf)")
-            }
-            Fault::Malformed(_) => Some(concat!(
-                "the file is damaged there, or it is not a trace; known: .ftrace .txt (text of ftrace, trace-cmd report ",
-                "or perf script, also with .gz), .pftrace (Perfetto), .dat (trace-cmd), .data (perf)"
-            )),
+            Fault::UnknownFormat(_) => Some(KNOWN),
+            Fault::Malformed(_) => Some("the file is damaged there"),
+            Fault::Foreign { hint, .. } => Some(hint),
             Fault::Io(_) => None,
         }
+    }
+
+    /// An error about something that is whole but is not read.
+    pub(crate) fn not_a_trace(what: String) -> Fault {
+        Fault::foreign(what, KNOWN)
     }
 }
 

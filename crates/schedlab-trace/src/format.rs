@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-use flate2::bufread::MultiGzDecoder;
+use flate2::bufread::{MultiGzDecoder, ZlibDecoder};
 
 use crate::error::{Fault, Place, TraceError};
 use crate::input::Input;
@@ -12,10 +12,10 @@ use crate::output::Output;
 use crate::perf_data::{PerfDataReader, PerfDataWriter};
 use crate::perfetto::{PerfettoReader, PerfettoWriter};
 use crate::record::{Header, TraceReader, TraceWriter};
+use crate::sniff::{self, Content};
 use crate::text::{FtraceWriter, TextReader};
 use crate::trace_dat::{TraceDatReader, TraceDatWriter};
 use crate::writer::Writer;
-use crate::{perf_data, tracepoint};
 
 /// A trace format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -71,53 +71,59 @@ pub fn create(path: &Path, header: &Header) -> Result<Box<dyn TraceWriter>, Trac
 
 /// Opens a trace, whatever its name: gzip and the format are recognised by the first bytes.
 pub fn open(path: &Path) -> Result<Box<dyn TraceReader>, TraceError> {
+    open_buffer(path, None)
+}
+
+/// Opens a trace. Of several ring buffers, as trace-cmd records them, the one of this name is read; by default the top
+/// one, or the first one if the top one has no events.
+pub fn open_buffer(path: &Path, buffer: Option<&str>) -> Result<Box<dyn TraceReader>, TraceError> {
+    if path.is_dir() {
+        return Err(TraceError { file: path.to_owned(), at: Place::File, fault: sniff::directory(path) });
+    }
     let file = File::open(path).map_err(|error| io(path, error))?;
-    open_input(Box::new(BufReader::with_capacity(1 << 16, file)), path)
+    open_input(Box::new(BufReader::with_capacity(1 << 16, file)), path, buffer)
 }
 
 /// Opens a trace that comes from anywhere; `path` is what errors call it.
-pub(crate) fn open_input(mut input: Box<dyn Input>, path: &Path) -> Result<Box<dyn TraceReader>, TraceError> {
-    let magic = input.fill_buf().map_err(|error| io(path, error))?;
-    match magic {
-        [] => Err(unknown(path, "the file is empty")),
-        [0x1f, 0x8b, ..] => open_gzip(input, path),
-        magic => match Binary::of(magic) {
-            Some(Binary::PerfData) => Ok(Box::new(PerfDataReader::new(input, path)?)),
-            Some(Binary::TraceDat) => Ok(Box::new(TraceDatReader::new(input, path)?)),
-            Some(Binary::Perfetto) => Ok(Box::new(PerfettoReader::new(input, path)?)),
-            None => Ok(Box::new(TextReader::new(input, path)?)),
-        },
+pub(crate) fn open_input(
+    mut input: Box<dyn Input>,
+    path: &Path,
+    buffer: Option<&str>,
+) -> Result<Box<dyn TraceReader>, TraceError> {
+    let content = content(&mut *input, path)?;
+    if let (Some(name), Content::PerfData | Content::Perfetto) = (buffer, content) {
+        let what = format!("no buffer '{name}': this format holds a single one");
+        return Err(TraceError { file: path.to_owned(), at: Place::File, fault: TraceError::not_a_trace(what) });
+    }
+    match content {
+        Content::Gzip => open_gzip(input, path, buffer),
+        Content::PerfData => Ok(Box::new(PerfDataReader::new(input, path)?)),
+        Content::TraceDat => Ok(Box::new(TraceDatReader::new(input, path, buffer)?)),
+        Content::Perfetto => Ok(Box::new(PerfettoReader::new(input, path)?)),
+        Content::Text => Ok(Box::new(TextReader::new(input, path, buffer)?)),
+        Content::Atrace => {
+            input.consume(sniff::ATRACE.len());
+            let text = BufReader::with_capacity(1 << 16, ZlibDecoder::new(input));
+            Ok(Box::new(TextReader::new(Box::new(text), path, buffer)?))
+        }
     }
 }
 
 /// Text streams through gzip; binary formats are read by offset, which a compressed stream does not allow.
-fn open_gzip(input: Box<dyn Input>, path: &Path) -> Result<Box<dyn TraceReader>, TraceError> {
+fn open_gzip(input: Box<dyn Input>, path: &Path, buffer: Option<&str>) -> Result<Box<dyn TraceReader>, TraceError> {
     let mut input = BufReader::with_capacity(1 << 16, MultiGzDecoder::new(input));
-    let magic = input.fill_buf().map_err(|error| io(path, error))?;
-    match Binary::of(magic) {
-        Some(_) => Err(unknown(path, "a gzipped binary trace: unpack it with gunzip first")),
-        None => Ok(Box::new(TextReader::new(Box::new(input), path)?)),
-    }
-}
-
-/// The binary formats.
-enum Binary {
-    Perfetto,
-    TraceDat,
-    PerfData,
-}
-
-impl Binary {
-    /// The format that begins like this. A Perfetto trace begins with the key of its first packet, a line feed, and
-    /// its length: the second byte distinguishes it from text that begins with an empty line.
-    fn of(magic: &[u8]) -> Option<Binary> {
-        match magic {
-            magic if magic.starts_with(tracepoint::MAGIC) => Some(Binary::TraceDat),
-            magic if magic.starts_with(perf_data::MAGIC) || magic.starts_with(b"2ELIFREP") => Some(Binary::PerfData),
-            [b'\n', length, ..] if !matches!(length, b'\n' | b'\r' | b' ' | b'#') => Some(Binary::Perfetto),
-            _ => None,
+    match content(&mut input, path)? {
+        Content::Text => Ok(Box::new(TextReader::new(Box::new(input), path, buffer)?)),
+        _ => {
+            let fault = Fault::foreign("a gzipped binary trace", "unpack it with gunzip first");
+            Err(TraceError { file: path.to_owned(), at: Place::File, fault })
         }
     }
+}
+
+fn content(input: &mut (impl BufRead + ?Sized), path: &Path) -> Result<Content, TraceError> {
+    let start = input.fill_buf().map_err(|error| io(path, error))?;
+    Content::of(start).map_err(|fault| TraceError { file: path.to_owned(), at: Place::File, fault })
 }
 
 fn io(path: &Path, error: std::io::Error) -> TraceError {

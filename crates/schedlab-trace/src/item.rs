@@ -23,6 +23,8 @@ pub struct Item {
 pub enum What {
     /// An event of the model.
     Event { kind: Kind, comm: String, other_comm: String, prev_state: String },
+    /// Events that the recorder lost: how many.
+    Lost(u64),
     /// Any other event, or one given as text.
     Text { name: String, fields: String },
 }
@@ -32,7 +34,7 @@ impl What {
     pub fn impossible(&self) -> Option<String> {
         match self {
             What::Event { kind, .. } => kind.impossible(),
-            What::Text { .. } => None,
+            What::Lost(_) | What::Text { .. } => None,
         }
     }
 
@@ -50,6 +52,7 @@ impl Item {
             What::Event { kind, comm, other_comm, prev_state } => {
                 Body::Event(*kind, Words { comm, other_comm, prev_state })
             }
+            What::Lost(count) => Body::Lost(*count),
             What::Text { name, fields } => body::parse(name, fields)?,
         };
         Ok(Record { time: self.time, cpu: self.cpu, comm, pid: self.pid, flags: self.flags, body })

@@ -32,6 +32,7 @@ mod record;
 #[cfg(test)]
 mod round_trip;
 mod sink;
+mod sniff;
 mod state;
 #[cfg(test)]
 mod testing;
@@ -46,7 +47,7 @@ pub use divergence::{lockstep, Divergence, Recorder};
 pub use error::{Fault, Place, TraceError};
 pub use event::{Event, Kind, ScanTimes, TaskState};
 pub use flags::Flags;
-pub use format::{create, open, Format};
+pub use format::{create, open, open_buffer, Format};
 pub use named::{Call, Extension, Lock, Section};
 pub use record::{copy, Body, Fields, Header, Record, TraceReader, TraceWriter, Words};
 pub use sink::{Discard, Sink, Tee};

@@ -37,6 +37,8 @@ pub struct Output {
     error: Option<io::Error>,
 }
 
+/// Bytes that are written at once: an encoder is slow with less.
+const BUFFER_BYTES: usize = 1 << 16;
 /// The permissions of a new file, before the umask.
 const MODE: u32 = 0o666;
 
@@ -61,11 +63,13 @@ impl Output {
                 (file, Some(part))
             }
         };
-        let file = BufWriter::with_capacity(1 << 16, file);
         let gzip = path.extension().is_some_and(|suffix| suffix == "gz");
         let to: Box<dyn Target> = match gzip {
-            true => Box::new(Gzip(GzEncoder::new(file, Compression::default()))),
-            false => Box::new(file),
+            true => {
+                let encoder = GzEncoder::new(file, Compression::default());
+                Box::new(Gzip(BufWriter::with_capacity(BUFFER_BYTES, encoder)))
+            }
+            false => Box::new(BufWriter::with_capacity(BUFFER_BYTES, file)),
         };
         Ok(Output { part, ..Output::new(to, path) })
     }
@@ -110,7 +114,7 @@ fn folder(path: &Path) -> &Path {
 }
 
 /// A gzip stream whose `flush` ends it: writers flush once, at their end.
-struct Gzip(GzEncoder<BufWriter<File>>);
+struct Gzip(BufWriter<GzEncoder<File>>);
 
 impl Write for Gzip {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -118,8 +122,8 @@ impl Write for Gzip {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.0.try_finish()?;
-        self.0.get_mut().flush()
+        self.0.flush()?;
+        self.0.get_mut().try_finish()
     }
 }
 

@@ -26,6 +26,8 @@ pub struct Record<'a> {
 pub enum Body<'a> {
     /// An event of the model, with the strings of the record.
     Event(Kind, Words<'a>),
+    /// The recorder lost this many events of the CPU before this moment; 1 where the trace does not say how many.
+    Lost(u64),
     /// Any other event.
     Other {
         /// Its name, without the event system.
@@ -71,8 +73,10 @@ pub trait TraceReader {
     /// The next record; `None` at the end of the file.
     fn next_record(&mut self) -> Result<Option<Record<'_>>, TraceError>;
 
-    /// Events that the recorder says it lost so far.
-    fn lost(&self) -> u64;
+    /// What the file holds and this reader leaves out, in a sentence each. Complete at the end of the file.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// Writes a trace as its events come.
@@ -105,7 +109,16 @@ impl<'a> Record<'a> {
     pub fn event(&self) -> Option<Event> {
         match self.body {
             Body::Event(kind, _) => Some(Event::new(self.time, self.cpu, kind)),
-            Body::Other { .. } => None,
+            Body::Lost(_) | Body::Other { .. } => None,
+        }
+    }
+
+    /// Events that the recorder lost before this record.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        match self.body {
+            Body::Lost(count) => count,
+            Body::Event(..) | Body::Other { .. } => 0,
         }
     }
 
@@ -113,7 +126,7 @@ impl<'a> Record<'a> {
     pub fn names(&self) -> impl Iterator<Item = (Pid, &'a str)> {
         let (pids, words) = match &self.body {
             Body::Event(kind, words) => (pids(kind), *words),
-            Body::Other { .. } => ([0, 0], Words::default()),
+            Body::Lost(_) | Body::Other { .. } => ([0, 0], Words::default()),
         };
         pids.into_iter().zip([words.comm, words.other_comm]).filter(|(pid, comm)| *pid != 0 && !comm.is_empty())
     }
@@ -209,6 +222,16 @@ impl Header {
                 if words.next() == Some("cpus") {
                     self.nr_cpus = words.next().and_then(|count| count.parse().ok());
                 }
+            }
+            // nop latency trace v1.1.5 on 6.12.0: the header of the option latency-format
+            Some(_) if comment.contains(" latency trace v") => {
+                self.kernel = comment.rsplit_once(" on ").map(|(_, release)| release.trim().to_owned());
+                return;
+            }
+            Some("latency:") => {
+                let count = comment.rsplit_once("#P:").and_then(|(_, count)| count.trim_end_matches(')').parse().ok());
+                self.nr_cpus = self.nr_cpus.or(count);
+                return;
             }
             Some(_) => {}
         }

@@ -105,21 +105,23 @@ struct Read {
     names: Vec<(i32, String)>,
     records: Vec<String>,
     lost: u64,
+    notes: Vec<String>,
 }
 
 fn reader(bytes: &[u8]) -> Result<Box<dyn TraceReader>, TraceError> {
-    open_input(Box::new(BufReader::new(Cursor::new(bytes.to_vec()))), Path::new("some.trace"))
+    open_input(Box::new(BufReader::new(Cursor::new(bytes.to_vec()))), Path::new("some.trace"), None)
 }
 
 fn read(bytes: &[u8]) -> Result<Read, TraceError> {
     let mut reader = reader(bytes)?;
     let mut read = Read { header: reader.header().clone(), ..Read::default() };
     while let Some(record) = reader.next_record()? {
+        read.lost += record.lost();
         read.events.extend(record.event());
         read.names.extend(record.names().map(|(pid, name)| (pid, name.to_owned())));
         read.records.push(format!("{record:?}"));
     }
-    read.lost = reader.lost();
+    read.notes = reader.notes();
     Ok(read)
 }
 

@@ -12,11 +12,13 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     """Exit code 0. The file appears when it is complete; stdout stays empty because the file is the result."""
     engine = engine or native_engine()
     source, target = str(options.source), str(options.target)
-    copied = interruptible(engine, lambda cancel: engine.convert(source, target, cancel=cancel))
+    copied = interruptible(engine, lambda cancel: engine.convert(source, target, buffer=options.buffer, cancel=cancel))
     kernel = f"kernel {copied['kernel']}, " if copied["kernel"] else ""
     console.say(f"{target}: {kernel}{copied['records']:,} records, {copied['span_ns'] / 1e9:.6f} s")
     if copied["lost"]:
         console.say(f"the recorder had lost {copied['lost']:,} events")
+    for note in copied["notes"]:
+        console.say(note)
     if not copied["events"]:
         console.say("none of them is a scheduler event")
     return 0

@@ -49,6 +49,7 @@ class Options(argparse.Namespace):
     results: list[Path]
     source: Path
     target: Path
+    buffer: str | None
     matrix: bool
     state: bool
     explain: tuple[str, int] | None

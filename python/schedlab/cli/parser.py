@@ -234,6 +234,7 @@ def _convert(p: argparse.ArgumentParser) -> None:
         metavar="OUT",
         help="the suffix selects the format: .ftrace .txt (.gz), .dat, .data, .pftrace",
     )
+    p.add_argument("--buffer", metavar="NAME", help="the ring buffer to read, of several; top is the unnamed one")
 
 
 def _command(commands: argparse._SubParsersAction[Parser], name: str, summary: str) -> Parser:

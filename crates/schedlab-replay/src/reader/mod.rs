@@ -283,6 +283,7 @@ impl Reader {
             | What::LeaveCall
             | What::ReschedPoint
             | What::Checked
+            | What::NewTask { .. }
             | What::Other
             | What::Event(_) => {}
         }

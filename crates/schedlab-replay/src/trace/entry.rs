@@ -7,6 +7,7 @@ use schedlab_trace::{Body, Fields, Flags, Kind, Record, TaskState};
 use super::bounds;
 use super::call::Call;
 use super::change::{target, SchedChange};
+use super::forks::new_task;
 use super::pass::{averages, PassRecord};
 use super::probe::{CfsRqLoad, Point, Probe};
 use super::select::{SelectFlags, SelectProbe};
@@ -108,6 +109,10 @@ pub enum What {
         cpu: CpuId,
         attached: bool,
     },
+    /// `task_newtask`, which stands for a fork.
+    NewTask {
+        child: Pid,
+    },
     /// Any other record: only its flags count.
     Other,
     /// The recorder lost events before this record.
@@ -137,14 +142,18 @@ impl Entry {
                 _,
             ) => [None, None],
             Body::Event(kind, words) => [entry(What::Event(plain_sleep(kind, words.prev_state))), None],
+            Body::Lost(_) => [entry(What::Lost), None],
             Body::Other { name: "sw", fields } => {
                 let prev = Probe::of_prev(fields).map_or(What::Other, What::Probe);
                 let next = Probe::of(Point::Next, "n", fields).map(What::Probe);
                 [entry(prev), next.and_then(entry)]
             }
-            Body::Other { name, fields } => {
-                [entry(other(name, fields, record.pid, selects).unwrap_or(What::Other)), None]
-            }
+            Body::Other { name, fields } => [
+                entry(
+                    new_task(name, fields).or_else(|| other(name, fields, record.pid, selects)).unwrap_or(What::Other),
+                ),
+                None,
+            ],
         }
     }
 

@@ -4,6 +4,7 @@ mod bounds;
 mod call;
 mod change;
 mod entry;
+mod forks;
 mod lookahead;
 mod needs;
 mod pass;

@@ -7,6 +7,7 @@ use schedlab_model::{CpuId, Nanos, Pid, MAX_CPUS};
 use schedlab_trace::{Header, Kind, TraceError, TraceReader};
 
 use super::entry::{Entry, What};
+use super::forks::Forks;
 use super::lookahead::LookAhead;
 use super::needs::Needs;
 use super::reread::RereadStates;
@@ -23,6 +24,8 @@ pub struct Window<'r> {
     entries: u64,
     ended: bool,
     lost: u64,
+    /// Events were lost since the record before.
+    gap: bool,
     names: BTreeMap<Pid, String>,
     first: Option<Nanos>,
     last: Nanos,
@@ -34,6 +37,7 @@ pub struct Window<'r> {
     shows_updates: bool,
     shows_lazy: bool,
     needs: Needs,
+    forks: Forks,
     reread: RereadStates,
     selects: SelectFlags,
     cpus: usize,
@@ -61,6 +65,7 @@ impl<'r> Window<'r> {
             entries: 0,
             ended: false,
             lost: 0,
+            gap: false,
             names: BTreeMap::new(),
             first: None,
             last: 0,
@@ -72,6 +77,7 @@ impl<'r> Window<'r> {
             shows_updates: false,
             shows_lazy: false,
             needs: Needs::default(),
+            forks: Forks::default(),
             cpus: 1,
             fixed: false,
         }
@@ -87,7 +93,6 @@ impl<'r> Window<'r> {
     }
 
     fn fill(&mut self) -> Result<(), TraceError> {
-        let lost = self.reader.lost();
         let machine = self.reader.header().nr_cpus.unwrap_or(1).min(MAX_CPUS).max(self.cpus);
         let Some(record) = self.reader.next_record()? else {
             self.ended = true;
@@ -101,14 +106,21 @@ impl<'r> Window<'r> {
             }
         }
         self.needs.note(&record);
+        if record.lost() > 0 {
+            self.lost = self.lost.saturating_add(record.lost());
+            self.gap = true;
+            return Ok(());
+        }
         let entries = Entry::of(&record, self.selects).map(|entry| entry.map(|entry| entry.within(machine)));
+        let entries = entries.map(|entry| entry.and_then(|entry| self.forks.once(entry)));
         self.shows_lazy |= record.flags.need_resched_lazy();
         self.records += 1;
         self.first.get_or_insert(record.time);
         self.last = record.time;
-        if self.reader.lost() > self.lost.max(lost) {
-            self.lost = self.reader.lost();
-            entries[0].into_iter().for_each(|entry| self.push(Entry { what: What::Lost, ..entry }));
+        // With the context of the record that follows the gap.
+        if let (true, Some(entry)) = (self.gap, entries[0]) {
+            self.gap = false;
+            self.push(Entry { what: What::Lost, ..entry });
         }
         let cpus = entries.iter().flatten().map(|entry| entry.largest_cpu().index() + 1).max().unwrap_or(1);
         if cpus > self.cpus && self.fixed {
@@ -215,7 +227,7 @@ impl<'r> Window<'r> {
 
     /// Records read, events lost, time from the first record to the last.
     pub fn totals(&self) -> (u64, u64, Nanos) {
-        (self.records, self.reader.lost(), self.last - self.first.unwrap_or(self.last))
+        (self.records, self.lost, self.last - self.first.unwrap_or(self.last))
     }
 
     /// Time of the first record.

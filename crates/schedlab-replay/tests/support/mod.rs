@@ -66,10 +66,6 @@ impl TraceReader for Recorded {
         let Line { time, cpu, pid, flags, kind } = line;
         Ok(Some(Record { time, cpu, comm: "", pid, flags, body: Body::Event(kind, Words::default()) }))
     }
-
-    fn lost(&self) -> u64 {
-        0
-    }
 }
 
 /// Where a record is emitted from.

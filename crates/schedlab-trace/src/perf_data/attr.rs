@@ -11,7 +11,12 @@ use crate::tracepoint::{Cursor, Endian};
 pub struct Layout {
     pub sample_type: u64,
     pub read_format: u64,
+    /// Records that are no samples end in task, time, CPU and event as well.
+    pub sample_id_all: bool,
 }
+
+/// `perf_event_attr.flags`.
+const SAMPLE_ID_ALL: u64 = 1 << 18;
 
 /// PERF_SAMPLE_*: what a sample may hold, in the order in which it holds it up to `RAW`.
 pub mod sample {
@@ -38,7 +43,7 @@ pub struct Attrs {
 }
 
 /// Bytes of the part of an attribute that is read here.
-const READ_BYTES: u64 = 40;
+pub const READ_BYTES: u64 = 48;
 /// Input with more ids is not a trace: there is one per event and CPU.
 const IDS_MAX: u64 = 1 << 20;
 
@@ -57,32 +62,55 @@ impl Attrs {
         bytes.seek(offset, "the attributes")?;
         let content = bytes.take(size, "the attributes")?;
         let mut attrs = Attrs::default();
-        for (index, entry) in content.chunks_exact(attr_size as usize).enumerate() {
+        for entry in content.chunks_exact(attr_size as usize) {
             let number = |at: usize| endian.number(&entry[at..at + 8]);
-            attrs.layouts.push(Layout { sample_type: number(24), read_format: number(32) });
             let (ids_at, ids_size) = (number(entry.len() - 16), number(entry.len() - 8));
-            if ids_size / 8 + attrs.of_id.len() as u64 > IDS_MAX {
-                return Err(bytes.malformed(offset, format!("{} ids for one event", ids_size / 8)));
-            }
             bytes.seek(ids_at, "the ids of an event")?;
-            let ids = bytes.take(ids_size, "the ids of an event")?;
-            attrs.of_id.extend(ids.chunks_exact(8).map(|id| (endian.number(id), index)));
+            let ids = bytes.take(ids_size.min(8 * (IDS_MAX + 1)), "the ids of an event")?;
+            attrs.add(entry, &ids, endian).map_err(|what| bytes.malformed(offset, what))?;
         }
-        let Some(first) = attrs.layouts.first() else {
-            return Err(bytes.malformed(offset, "no event"));
-        };
-        attrs.uniform = attrs.layouts.iter().all(|layout| layout == first);
-        let identified = attrs.layouts.iter().all(|layout| layout.sample_type & sample::IDENTIFIER != 0);
-        if !attrs.uniform && !identified {
-            return Err(bytes.malformed(offset, "events of several layouts without identifiers"));
-        }
+        attrs.check().map_err(|what| bytes.malformed(offset, what))?;
         Ok(attrs)
     }
 
+    /// Takes an attribute of at least [`READ_BYTES`] and the ids of its event.
+    pub fn add(&mut self, attr: &[u8], ids: &[u8], endian: Endian) -> Result<(), String> {
+        let number = |at: usize| attr.get(at..at + 8).map(|bytes| endian.number(bytes)).unwrap_or(0);
+        if ids.len() as u64 / 8 + self.of_id.len() as u64 > IDS_MAX {
+            return Err(format!("{} ids for one event", ids.len() / 8));
+        }
+        let index = self.layouts.len();
+        let sample_id_all = number(40) & SAMPLE_ID_ALL != 0;
+        self.layouts.push(Layout { sample_type: number(24), read_format: number(32), sample_id_all });
+        self.of_id.extend(ids.chunks_exact(8).map(|id| (endian.number(id), index)));
+        self.uniform = self.layouts.iter().all(|layout| *layout == self.layouts[0]);
+        Ok(())
+    }
+
+    /// Whether samples can be read with these attributes. The error says why not.
+    pub fn check(&self) -> Result<(), &'static str> {
+        let identified = self.layouts.iter().all(|layout| layout.sample_type & sample::IDENTIFIER != 0);
+        match (self.layouts.is_empty(), self.uniform || identified) {
+            (true, _) => Err("no event"),
+            (false, false) => Err("events of several layouts without identifiers"),
+            (false, true) => Ok(()),
+        }
+    }
+
+    /// The layout of the end of a record that is no sample.
+    pub fn of_other(&self, body: &[u8], endian: Endian) -> Option<Layout> {
+        let start = body.len().checked_sub(8);
+        self.layout(start.map(|start| endian.number(&body[start..])))
+    }
+
+    /// By the id of the event, where events differ.
+    fn layout(&self, id: Option<u64>) -> Option<Layout> {
+        let index = if self.uniform { None } else { id.and_then(|id| self.of_id.get(&id)).copied() };
+        self.layouts.get(index.unwrap_or(0)).copied()
+    }
+
     /// The layout of a sample.
-    pub fn of(&self, body: &[u8], endian: Endian) -> Layout {
-        let id = || Cursor::new(body, endian).u64().and_then(|id| self.of_id.get(&id)).copied();
-        let index = if self.uniform { 0 } else { id().unwrap_or(0) };
-        self.layouts[index]
+    pub fn of(&self, body: &[u8], endian: Endian) -> Option<Layout> {
+        self.layout(Cursor::new(body, endian).u64())
     }
 }

@@ -8,26 +8,27 @@ use std::path::Path;
 
 use schedlab_model::{CpuId, Nanos, Pid, MAX_CPUS};
 
-use super::head::Head;
-use super::sample::Sample;
+use super::attr::READ_BYTES;
+use super::head::{no_tracepoints, Head};
+use super::records::{RecordAt, Records};
+use super::sample::{other, Sample};
 use super::{
-    RECORD_AUXTRACE, RECORD_COMM, RECORD_COMPRESSED, RECORD_COMPRESSED2, RECORD_FINISHED_ROUND, RECORD_LOST,
-    RECORD_SAMPLE,
+    RECORD_COMM, RECORD_FINISHED_ROUND, RECORD_HEADER_ATTR, RECORD_HEADER_FEATURE, RECORD_LOST, RECORD_LOST_SAMPLES,
+    RECORD_SAMPLE, RECORD_TRACING_DATA,
 };
 use crate::error::{Fault, TraceError};
 use crate::input::{Bytes, Input};
-use crate::item::Item;
+use crate::item::{Item, What};
 use crate::names::Names;
 use crate::record::{Header, Record, TraceReader};
 use crate::tracepoint::Cursor;
+use crate::Flags;
 
 /// Reads `perf.data`.
 pub struct PerfDataReader {
-    bytes: Bytes,
+    records: Records,
     head: Head,
     names: Names,
-    /// Where the next record lies.
-    next: u64,
     /// Samples in order, each with its offset.
     ready: VecDeque<(u64, Item)>,
     /// Samples that a later round may still precede.
@@ -36,7 +37,7 @@ pub struct PerfDataReader {
     settled: Nanos,
     newest: Nanos,
     last: Nanos,
-    lost: u64,
+    ended: bool,
     item: Option<Item>,
 }
 
@@ -45,45 +46,39 @@ impl PerfDataReader {
     pub fn new(input: Box<dyn Input>, file: &Path) -> Result<PerfDataReader, TraceError> {
         let mut bytes = Bytes::new(input, file)?;
         let head = Head::read(&mut bytes)?;
-        let mut names = Names::default();
-        head.names.iter().for_each(|(pid, name)| {
-            names.set(*pid, name);
-        });
-        let next = head.data.0;
-        bytes.seek(next, "the records")?;
-        Ok(PerfDataReader {
-            bytes,
+        let mut reader = PerfDataReader {
+            records: Records::new(bytes, head.endian, head.data)?,
             head,
-            names,
-            next,
+            names: Names::default(),
             ready: VecDeque::new(),
             pending: Vec::new(),
             settled: 0,
             newest: 0,
             last: 0,
-            lost: 0,
+            ended: false,
             item: None,
-        })
+        };
+        // In pipe mode what describes the file are records, before the first sample.
+        while reader.head.pipe && reader.pending.is_empty() && !reader.ended {
+            reader.read()?;
+        }
+        let Head { names, .. } = &mut reader.head;
+        for (pid, name) in std::mem::take(names) {
+            reader.names.set(pid, &name);
+        }
+        Ok(reader)
     }
 
-    /// Reads up to the end of a round that makes records ready, or to the end of the records.
-    fn read_round(&mut self) -> Result<(), TraceError> {
-        while self.ready.is_empty() && self.next < self.head.data.1 {
-            let offset = self.next;
-            let head = self.bytes.array::<8>("a record")?;
-            let endian = self.head.endian;
-            let (kind, size) = (endian.number(&head[..4]) as u32, endian.number(&head[6..]));
-            if size < 8 {
-                return Err(self.bytes.malformed(offset, format!("a record of {size} bytes")));
+    /// Reads one record.
+    fn read(&mut self) -> Result<(), TraceError> {
+        match self.records.next()? {
+            Some(RecordAt { offset, kind, body }) => self.take(offset, kind, &body),
+            None => {
+                self.ended = true;
+                self.settle(Nanos::MAX);
+                Ok(())
             }
-            let body = self.bytes.take(size - 8, "a record")?;
-            self.next = offset + size;
-            self.take(offset, kind, &body)?;
         }
-        if self.ready.is_empty() {
-            self.settle(Nanos::MAX);
-        }
-        Ok(())
     }
 
     fn take(&mut self, offset: u64, kind: u32, body: &[u8]) -> Result<(), TraceError> {
@@ -100,35 +95,70 @@ impl PerfDataReader {
                     self.names.set(tid as Pid, &name);
                 }
             }
-            RECORD_LOST => self.lost = self.lost.saturating_add(cursor.u64().and(cursor.u64()).unwrap_or(1)),
-            RECORD_AUXTRACE => {
-                let length = cursor.u64().unwrap_or(0);
-                self.next = self.next.saturating_add(length);
-                self.bytes.seek(self.next, "a hardware trace")?;
+            RECORD_LOST => self.lose(offset, body, cursor.u64().and(cursor.u64()).unwrap_or(1)),
+            RECORD_LOST_SAMPLES => self.lose(offset, body, cursor.u64().unwrap_or(1)),
+            RECORD_HEADER_ATTR if self.head.pipe => self.attr(offset, body)?,
+            RECORD_HEADER_FEATURE if self.head.pipe => {
+                if let Some(feature) = cursor.u64() {
+                    self.head.feature(feature as u32, &body[cursor.position()..]);
+                }
             }
-            RECORD_COMPRESSED | RECORD_COMPRESSED2 => {
-                let what = "compressed records (perf record -z); unpack them with perf inject -i IN -o OUT";
-                return Err(self.bytes.malformed(offset, what));
+            RECORD_TRACING_DATA if self.head.pipe => {
+                let read = self.head.tracing_data(body);
+                read.map_err(|what| self.records.fault(offset, Fault::Truncated(what)))?;
             }
             _ => {}
         }
         Ok(())
     }
 
-    fn sample(&mut self, offset: u64, body: &[u8]) -> Result<(), TraceError> {
-        let layout = self.head.attrs.of(body, self.head.endian);
-        let sample = Sample::parse(body, layout, self.head.endian);
-        let Some(sample) = sample.map_err(|what| self.bytes.malformed(offset, what))? else { return Ok(()) };
-        if sample.cpu as usize >= MAX_CPUS {
-            return Err(self.bytes.malformed(offset, format!("CPU {}, which no kernel has", sample.cpu)));
+    /// An attribute and the ids of its event, as a record of pipe mode.
+    fn attr(&mut self, offset: u64, body: &[u8]) -> Result<(), TraceError> {
+        let endian = self.head.endian;
+        let size = body.get(4..8).map_or(0, |bytes| endian.number(bytes)) as usize;
+        if size < READ_BYTES as usize || size > body.len() {
+            return Err(self.records.malformed(offset, format!("attributes of {size} bytes")));
         }
-        let decoded = self.head.decoder.decode(sample.raw).map_err(|what| self.bytes.malformed(offset, what))?;
+        let (attr, ids) = body.split_at(size);
+        self.head.attrs.add(attr, ids, endian).map_err(|what| self.records.malformed(offset, what))
+    }
+
+    fn sample(&mut self, offset: u64, body: &[u8]) -> Result<(), TraceError> {
+        let head = &self.head;
+        let layout = if head.pipe {
+            head.attrs.check().map(|()| head.attrs.of(body, head.endian))
+        } else {
+            Ok(head.attrs.of(body, head.endian))
+        };
+        let layout = layout.map_err(|what| self.records.malformed(offset, what))?.unwrap_or_default();
+        if !head.formats {
+            return Err(self.records.fault(offset, no_tracepoints()));
+        }
+        let sample = Sample::parse(body, layout, head.endian);
+        let Some(sample) = sample.map_err(|what| self.records.malformed(offset, what))? else { return Ok(()) };
+        if sample.cpu as usize >= MAX_CPUS {
+            return Err(self.records.malformed(offset, format!("CPU {}, which no kernel has", sample.cpu)));
+        }
+        let decoded = head.decoder.decode(sample.raw).map_err(|what| self.records.malformed(offset, what))?;
         if let Some((flags, pid, what)) = decoded {
             self.newest = self.newest.max(sample.time);
             let item = Item { time: sample.time, cpu: CpuId(sample.cpu), pid, flags, what };
             self.pending.push((offset, item));
         }
         Ok(())
+    }
+
+    /// Events of a CPU were lost. A recording without `sample_id_all` does not say when and where.
+    fn lose(&mut self, offset: u64, body: &[u8], count: u64) {
+        if count == 0 {
+            return;
+        }
+        let layout = self.head.attrs.of_other(body, self.head.endian).unwrap_or_default();
+        let (time, cpu) = other(body, layout, self.head.endian);
+        let time = time.unwrap_or(self.newest);
+        let cpu = CpuId(cpu.filter(|cpu| (*cpu as usize) < MAX_CPUS).unwrap_or(0));
+        self.newest = self.newest.max(time);
+        self.pending.push((offset, Item { time, cpu, pid: 0, flags: Flags::NONE, what: What::Lost(count) }));
     }
 
     /// Returns, in order, what is not newer than `until`.
@@ -144,21 +174,17 @@ impl TraceReader for PerfDataReader {
         &self.head.header
     }
 
-    fn lost(&self) -> u64 {
-        self.lost
-    }
-
     fn next_record(&mut self) -> Result<Option<Record<'_>>, TraceError> {
-        if self.ready.is_empty() {
-            self.read_round()?;
+        while self.ready.is_empty() && !self.ended {
+            self.read()?;
         }
         let Some((offset, item)) = self.ready.pop_front() else { return Ok(None) };
         let before = std::mem::replace(&mut self.last, item.time);
         if item.time < before {
-            return Err(self.bytes.fault(offset, Fault::Backwards { before, after: item.time }));
+            return Err(self.records.fault(offset, Fault::Backwards { before, after: item.time }));
         }
         item.teach(&mut self.names);
         let item = self.item.insert(item);
-        item.record(&self.names).map(Some).map_err(|what| self.bytes.malformed(offset, what))
+        item.record(&self.names).map(Some).map_err(|what| self.records.malformed(offset, what))
     }
 }

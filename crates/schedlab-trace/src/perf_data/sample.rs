@@ -58,6 +58,25 @@ fn fields(body: &[u8], layout: Layout, endian: Endian) -> Option<Sample<'_>> {
     Some(Sample { time, cpu, raw: cursor.take(u64::from(size))? })
 }
 
+/// When and where a record that is no sample was made, as its end says.
+pub fn other(body: &[u8], layout: Layout, endian: Endian) -> (Option<Nanos>, Option<u32>) {
+    if !layout.sample_id_all {
+        return (None, None);
+    }
+    let (mut end, mut time, mut cpu) = (body.len(), None, None);
+    let fields = [sample::IDENTIFIER, sample::CPU, sample::STREAM_ID, sample::ID, sample::TIME, sample::TID];
+    for bit in fields.into_iter().filter(|bit| layout.sample_type & bit != 0) {
+        let Some(start) = end.checked_sub(8) else { break };
+        match bit {
+            sample::CPU => cpu = Some(endian.number(&body[start..start + 4]) as u32),
+            sample::TIME => time = Some(endian.number(&body[start..end])),
+            _ => {}
+        }
+        end = start;
+    }
+    (time, cpu)
+}
+
 /// The counter values of PERF_SAMPLE_READ.
 fn skip_read(cursor: &mut Cursor<'_>, format: u64) -> Option<()> {
     let count = |bits: &[u64]| bits.iter().filter(|bit| format & **bit != 0).count() as u64;

@@ -5,12 +5,12 @@ use schedlab_model::{Nanos, Pid};
 use super::attr::sample;
 use super::{
     FEATURE_CMDLINE, FEATURE_EVENT_DESC, FEATURE_NRCPUS, FEATURE_OSRELEASE, FEATURE_TRACING_DATA, HEAD_BYTES, MAGIC,
-    RECORD_COMM, RECORD_FINISHED_ROUND, RECORD_SAMPLE,
+    RECORD_COMM, RECORD_FINISHED_ROUND, RECORD_LOST, RECORD_SAMPLE,
 };
 use crate::error::TraceError;
 use crate::names::Names;
 use crate::output::Output;
-use crate::record::{Header, Record};
+use crate::record::{Body, Header, Record};
 use crate::tracepoint::{encode, event_types, tracing_data, EventType};
 use crate::writer::RecordWriter;
 
@@ -76,6 +76,16 @@ impl PerfDataWriter {
 
 impl RecordWriter for PerfDataWriter {
     fn write(&mut self, record: &Record<'_>) {
+        if let Body::Lost(count) = record.body {
+            self.begin();
+            self.last = self.last.max(record.time);
+            let any_event = sample_id(&event_types()[0]);
+            // Which event it was, how many, and the end that all records have.
+            for number in [any_event, count, 0, record.time, u64::from(record.cpu.0), any_event] {
+                self.buffer.extend_from_slice(&number.to_le_bytes());
+            }
+            return self.flush(RECORD_LOST);
+        }
         let event_type = encode(&record.body, record.flags, record.pid, &mut self.raw);
         self.begin();
         self.last = record.time;

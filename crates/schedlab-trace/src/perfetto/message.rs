@@ -1,6 +1,7 @@
 //! The few messages of protos/perfetto/trace that this crate writes and reads, with their public field numbers.
 //! Fields it does not need are left out; protobuf readers skip unknown fields.
 
+use prost::encoding::{DecodeContext, WireType};
 use prost::Message;
 
 /// A piece of the trace. The file is a sequence of `packet` fields (number 1) of the message `Trace`.
@@ -30,8 +31,9 @@ pub struct TracePacket {
 pub struct FtraceEventBundle {
     #[prost(uint32, optional, tag = "1")]
     pub cpu: Option<u32>,
-    #[prost(message, repeated, tag = "2")]
-    pub event: Vec<FtraceEvent>,
+    /// Each a [`FtraceEvent`], which may be of a kind that is not read.
+    #[prost(bytes = "vec", repeated, tag = "2")]
+    pub event: Vec<Vec<u8>>,
     #[prost(bool, optional, tag = "3")]
     pub lost_events: Option<bool>,
     #[prost(message, optional, tag = "4")]
@@ -80,6 +82,8 @@ pub struct FtraceEvent {
     pub sched_wakeup: Option<SchedWakeup>,
     #[prost(message, optional, tag = "20")]
     pub sched_waking: Option<SchedWakeup>,
+    #[prost(message, optional, tag = "235")]
+    pub task_newtask: Option<TaskNewtask>,
     #[prost(message, optional, tag = "114")]
     pub sched_wakeup_new: Option<SchedWakeup>,
     #[prost(message, optional, tag = "238")]
@@ -159,6 +163,19 @@ pub struct SchedProcessExit {
     pub tgid: Option<i32>,
     #[prost(int32, optional, tag = "4")]
     pub prio: Option<i32>,
+}
+
+/// A new task, in the context of its parent.
+#[derive(Clone, PartialEq, Message)]
+pub struct TaskNewtask {
+    #[prost(int32, optional, tag = "1")]
+    pub pid: Option<i32>,
+    #[prost(string, optional, tag = "2")]
+    pub comm: Option<String>,
+    #[prost(uint64, optional, tag = "3")]
+    pub clone_flags: Option<u64>,
+    #[prost(int32, optional, tag = "4")]
+    pub oom_score_adj: Option<i32>,
 }
 
 /// An event without a message of its own.
@@ -248,9 +265,41 @@ pub struct TrackEvent {
 impl FtraceEventBundle {
     /// The time of its earliest event.
     pub fn first_time(&self) -> Option<u64> {
-        let full = self.event.iter().filter_map(|event| event.timestamp);
+        let full = self.event.iter().filter_map(|event| Glance::of(event).time);
         let compact = self.compact_sched.iter();
         let compact = compact.flat_map(|c| [c.switch_timestamp.first(), c.waking_timestamp.first()]).flatten().copied();
         full.chain(compact).min()
+    }
+}
+
+/// What an event is, without its fields.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Glance {
+    pub time: Option<u64>,
+    /// The number of the field that holds its message.
+    pub kind: Option<u32>,
+}
+
+/// Numbers of the fields of [`FtraceEvent`] that are no message of a kind: time, pid, flags.
+const COMMON: [u32; 3] = [1, 2, 5];
+
+impl Glance {
+    /// Looks at an encoded [`FtraceEvent`], as far as it can be decoded.
+    pub fn of(mut event: &[u8]) -> Glance {
+        let mut glance = Glance::default();
+        while !event.is_empty() {
+            let Ok((tag, wire)) = prost::encoding::decode_key(&mut event) else { break };
+            if tag == 1 && wire == WireType::Varint {
+                glance.time = prost::encoding::decode_varint(&mut event).ok();
+                continue;
+            }
+            if !COMMON.contains(&tag) {
+                glance.kind = Some(tag);
+            }
+            if prost::encoding::skip_field(wire, tag, &mut event, DecodeContext::default()).is_err() {
+                break;
+            }
+        }
+        glance
     }
 }

@@ -1,6 +1,7 @@
 //! Perfetto's protobuf traces (`.pftrace`): packets of ftrace events, one bundle per CPU and flush.
 
 mod expand;
+mod left_out;
 mod message;
 mod packets;
 mod reader;
@@ -8,6 +9,7 @@ mod reader;
 mod tests;
 mod writer;
 
+pub use message::TracePacket;
 pub use reader::PerfettoReader;
 pub use writer::PerfettoWriter;
 

@@ -7,15 +7,19 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::path::Path;
 
-use schedlab_model::{Nanos, MAX_CPUS};
+use prost::Message;
+use schedlab_model::{Nanos, Pid, MAX_CPUS};
 
-use super::expand::{expand, Draft, Running};
+use super::expand::{expand, Compact, Draft, Reading, Running};
+use super::left_out::{LeftOut, GENERIC};
 use super::message::*;
 use super::packets::Packets;
 use crate::error::TraceError;
 use crate::input::{Bytes, Input};
+use crate::item::What;
 use crate::names::Names;
 use crate::record::{Header, Record, TraceReader};
+use crate::state::StateBits;
 
 /// Reads a Perfetto trace.
 pub struct PerfettoReader {
@@ -29,7 +33,10 @@ pub struct PerfettoReader {
     slots: Vec<Bundle>,
     /// What runs on each CPU, for compact events, which do not say it.
     running: Vec<Option<Running>>,
-    lost: u64,
+    /// The pid of what runs on each CPU, which full events say too.
+    current: Vec<Option<Pid>>,
+    reading: Reading,
+    left_out: LeftOut,
     /// The event last taken, and its bundle's offset.
     draft: Option<Draft>,
     offset: u64,
@@ -63,7 +70,9 @@ impl PerfettoReader {
             heap: BinaryHeap::new(),
             slots: Vec::new(),
             running: Vec::new(),
-            lost: 0,
+            current: Vec::new(),
+            reading: Reading::default(),
+            left_out: LeftOut::default(),
             draft: None,
             offset: 0,
         };
@@ -72,6 +81,10 @@ impl PerfettoReader {
                 reader.learn(offset, inner, packet)?;
             }
         }
+        reader.reading = Reading {
+            states: reader.header.kernel.as_deref().map(StateBits::of_release).unwrap_or_default(),
+            newtask_forks: !reader.left_out.forks,
+        };
         reader.bundles.sort_by_key(|bundle| Reverse((bundle.first, bundle.order)));
         Ok(reader)
     }
@@ -98,11 +111,18 @@ impl PerfettoReader {
         if bundle.cpu.unwrap_or(0) as usize >= MAX_CPUS {
             return Err(self.packets.malformed(offset, "a CPU number that no kernel has"));
         }
-        let generic = bundle.event.iter().filter_map(|event| event.generic.as_ref());
-        for line in generic.filter(|generic| generic.event_name.as_deref() == Some(super::HEADER_EVENT)) {
-            self.header.comments.extend(line.field.iter().filter_map(|field| field.str_value.clone()));
+        for event in &bundle.event {
+            let kind = Glance::of(event).kind;
+            self.left_out.note(kind);
+            if kind != Some(GENERIC) {
+                continue;
+            }
+            let event = FtraceEvent::decode(&event[..]);
+            let event = event.map_err(|error| self.packets.malformed(offset, format!("an event: {error}")))?;
+            let generic = event.generic.filter(|generic| generic.event_name.as_deref() == Some(super::HEADER_EVENT));
+            let fields = generic.into_iter().flat_map(|generic| generic.field);
+            self.header.comments.extend(fields.filter_map(|field| field.str_value));
         }
-        self.lost += u64::from(bundle.lost_events.unwrap_or(false));
         if let Some(first) = bundle.first_time() {
             self.bundles.push(BundleAt { first, order: self.bundles.len(), offset, inner });
         }
@@ -118,7 +138,7 @@ impl PerfettoReader {
             let BundleAt { order, offset, inner, .. } = *at;
             self.bundles.pop();
             let bundle = self.packets.at(offset, inner)?.ftrace_events.unwrap_or_default();
-            let drafts = expand(bundle).map_err(|what| self.packets.malformed(offset, what))?;
+            let drafts = expand(bundle, &self.reading).map_err(|what| self.packets.malformed(offset, what))?;
             if let Some(what) = drafts.iter().find_map(|draft| draft.item.what.impossible()) {
                 return Err(self.packets.malformed(offset, what));
             }
@@ -159,10 +179,22 @@ impl PerfettoReader {
         let cpu = draft.item.cpu.index();
         if self.running.len() <= cpu {
             self.running.resize(cpu + 1, None);
+            self.current.resize(cpu + 1, None);
         }
-        let running = &mut self.running[cpu];
-        let known = draft.complete(running.as_ref());
+        let (running, current) = (&mut self.running[cpu], &mut self.current[cpu]);
+        if matches!(draft.item.what, What::Lost(_)) {
+            (*running, *current) = (None, None);
+            return true;
+        }
+        let known = draft.complete(running.as_ref(), &self.reading.states);
+        match (&draft.compact, *current) {
+            (Compact::No, _) => *current = Some(draft.item.pid),
+            (Compact::Waking, Some(waker)) => draft.item.pid = waker,
+            (Compact::Waking, None) => self.left_out.wakers += 1,
+            (Compact::Switch(..), _) => self.left_out.first_switches += u64::from(!known),
+        }
         if let Some(next) = draft.switched_to() {
+            *current = Some(next.pid);
             *running = Some(next);
         }
         draft.item.teach(&mut self.names);
@@ -175,8 +207,8 @@ impl TraceReader for PerfettoReader {
         &self.header
     }
 
-    fn lost(&self) -> u64 {
-        self.lost
+    fn notes(&self) -> Vec<String> {
+        self.left_out.notes()
     }
 
     fn next_record(&mut self) -> Result<Option<Record<'_>>, TraceError> {
@@ -186,7 +218,6 @@ impl TraceReader for PerfettoReader {
                 let record = draft.item.record(&self.names);
                 return record.map(Some).map_err(|what| self.packets.malformed(self.offset, what));
             }
-            self.lost += 1;
         }
         Ok(None)
     }

@@ -3,6 +3,7 @@
 //! A bundle holds consecutive events of one CPU, so that the file keeps the total order of events and not only their
 //! times. Kinds that Perfetto has no message for travel as generic events under the names the text format uses.
 
+use prost::Message;
 use schedlab_model::{CpuId, Nanos, Pid};
 
 use super::message::*;
@@ -11,6 +12,7 @@ use crate::error::TraceError;
 use crate::names::Names;
 use crate::output::Output;
 use crate::record::{Body, Fields, Header, Record, Words};
+use crate::tracepoint::LOST_EVENT;
 use crate::writer::RecordWriter;
 use crate::{state, Kind};
 
@@ -79,7 +81,7 @@ impl PerfettoWriter {
             self.flush_bundle();
             self.bundle.cpu = Some(cpu.0);
         }
-        self.bundle.event.push(event);
+        self.bundle.event.push(event.encode_to_vec());
     }
 
     /// Shows a sample on its metric's counter track.
@@ -98,6 +100,13 @@ impl PerfettoWriter {
 impl RecordWriter for PerfettoWriter {
     fn write(&mut self, record: &Record<'_>) {
         let mut message = match &record.body {
+            Body::Lost(count) => {
+                self.flush_bundle();
+                self.bundle.lost_events = Some(true);
+                self.bundle.cpu = Some(record.cpu.0);
+                let count = format!("count={count}");
+                other(record.time, record.pid, LOST_EVENT, Fields(&count))
+            }
             Body::Event(kind, words) => {
                 if let Kind::Sample { metric, value, .. } = *kind {
                     self.count_on_track(record.time, metric, value);

@@ -53,12 +53,13 @@ pub fn parse<'a>(name: &'a str, text: &'a str) -> Result<Body<'a>, String> {
     let body = parsed.ok_or_else(|| format!("{name} does not have the fields a kernel prints: '{text}'"))?;
     match &body {
         Body::Event(kind, _) => kind.impossible().map_or(Ok(body), |what| Err(format!("{name}: {what}"))),
-        Body::Other { .. } => Ok(body),
+        Body::Lost(_) | Body::Other { .. } => Ok(body),
     }
 }
 
 fn switch(text: &str) -> Option<Body<'_>> {
-    let (prev, next) = cut(text, " ==> next_comm=")?;
+    // Between the two, `trace-cmd report -R` prints nothing.
+    let (prev, next) = cut(text, " ==> next_comm=").or_else(|| cut(text, " next_comm="))?;
     let (comm, prev) = cut(prev.strip_prefix("prev_comm=")?, " prev_pid=")?;
     let (other_comm, next) = cut(next, " next_pid=")?;
     let (prev_fields, next_fields) = (Fields(prev), Fields(next));
@@ -75,7 +76,10 @@ fn switch(text: &str) -> Option<Body<'_>> {
 
 fn fork(text: &str) -> Option<Body<'_>> {
     let (parent, child) = cut(text, " child_comm=")?;
-    let (comm, parent) = cut(parent.strip_prefix("comm=")?, " pid=")?;
+    let (comm, parent) = match parent.strip_prefix("parent_comm=") {
+        Some(parent) => cut(parent, " parent_pid=")?,
+        None => cut(parent.strip_prefix("comm=")?, " pid=")?,
+    };
     let (other_comm, child) = cut(child, " child_pid=")?;
     let kind = Kind::Fork { parent: first(parent)?, child: first(child)? };
     Some(Body::Event(kind, Words { comm, other_comm, prev_state: "" }))

@@ -26,6 +26,9 @@ impl FtraceWriter {
 impl RecordWriter for FtraceWriter {
     fn write(&mut self, record: &Record<'_>) {
         let text = match &record.body {
+            Body::Lost(count) => {
+                return self.out.keep(|out| writeln!(out, "CPU:{} [LOST {count} EVENTS]", record.cpu.0));
+            }
             Body::Event(kind, words) => body(kind, words),
             Body::Other { name: "", fields } => fields.0.to_owned(),
             Body::Other { name, fields } => format!("{name}: {}", fields.0),

@@ -6,15 +6,19 @@ use flate2::read::ZlibDecoder;
 use ruzstd::decoding::StreamingDecoder;
 use schedlab_model::{CpuId, MAX_CPUS};
 
+use super::clock::{self, Clock};
 use crate::error::{Fault, TraceError};
 use crate::input::Bytes;
 use crate::record::Header;
+use crate::text::no_buffer;
 use crate::tracepoint::{Cursor, Endian, Metadata, Preamble};
 
 /// No part of the metadata is larger.
 const PART_BYTES: u64 = 256 << 20;
 /// What version 6 writes before the places of the pages.
 pub const FLYRECORD: &[u8] = b"flyrecord\0";
+/// What helps with a file that only trace-cmd reads.
+const AS_TEXT: &str = "print it as text: trace-cmd report FILE > trace.txt";
 /// No file has more option sections.
 const OPTION_SECTIONS: usize = 1000;
 
@@ -26,7 +30,26 @@ pub struct Head {
     pub metadata: Metadata,
     pub header: Header,
     pub compression: Compression,
-    pub buffers: Vec<CpuBuffer>,
+    /// The top buffer first.
+    pub buffers: Vec<Buffer>,
+    /// The clock of the recording, and the multiplier of the CPU's counter.
+    clock: Option<String>,
+    scale: Option<(u32, u32)>,
+}
+
+/// One ring buffer, which has a part for each CPU.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Buffer {
+    /// Empty for the top buffer.
+    pub name: String,
+    clock: Option<String>,
+    pub cpus: Vec<CpuBuffer>,
+}
+
+impl Buffer {
+    fn has_events(&self) -> bool {
+        self.cpus.iter().any(|cpu| cpu.size > 0)
+    }
 }
 
 /// Where one CPU's pages lie.
@@ -49,9 +72,11 @@ pub enum Compression {
 // Ids of options.
 const DONE: u16 = 0;
 const BUFFER: u16 = 3;
+const TRACECLOCK: u16 = 4;
 pub const UNAME: u16 = 5;
 pub const CPUCOUNT: u16 = 8;
 pub const VERSION: u16 = 9;
+const TSC2NSEC: u16 = 14;
 const HEADER_INFO: u16 = 16;
 const FTRACE_EVENTS: u16 = 17;
 const EVENT_FORMATS: u16 = 18;
@@ -109,12 +134,15 @@ impl Head {
             header: Header::default(),
             compression: Compression::None,
             buffers: Vec::new(),
+            clock: None,
+            scale: None,
         };
         match preamble.version.as_str() {
             "6" => head.version_6(cursor, bytes)?,
             "7" => head.version_7(cursor, bytes)?,
             other => {
-                return Err(bytes.malformed(10, format!("version {other} of trace.dat; 6 and 7 are known")).into())
+                let what = format!("version {other} of trace.dat; 6 and 7 are known");
+                return Err(bytes.fault(10, Fault::foreign(what, AS_TEXT)).into());
             }
         }
         Ok(head)
@@ -137,32 +165,38 @@ impl Head {
                 let length = cursor.u32().ok_or("an option")?;
                 let content = cursor.take(u64::from(length)).ok_or("an option")?;
                 if id == BUFFER {
-                    instances.extend(Cursor::new(content, self.endian).u64());
+                    let mut option = Cursor::new(content, self.endian);
+                    if let Some(offset) = option.u64() {
+                        instances.push((offset, option.text().unwrap_or_default()));
+                    }
                 }
                 self.learn(id, content);
             }
         }
         if cursor.skip(b"latency  \0") {
-            return Err(bytes.malformed(cursor.position() as u64, "latency text instead of ring-buffer pages").into());
+            let what = "text of a latency tracer instead of ring-buffer pages";
+            return Err(bytes.fault(cursor.position() as u64, Fault::foreign(what, AS_TEXT)).into());
         }
-        self.flyrecord(cpus, cursor)?;
-        for offset in instances {
+        self.flyrecord(String::new(), cpus, cursor)?;
+        for (offset, name) in instances {
             bytes.seek(offset, "an instance's buffer")?;
             let places = bytes.take(FLYRECORD.len() as u64 + 16 * u64::from(cpus), "an instance's buffer")?;
-            self.flyrecord(cpus, &mut Cursor::new(&places, self.endian))?;
+            self.flyrecord(name, cpus, &mut Cursor::new(&places, self.endian))?;
         }
         Ok(())
     }
 
     /// Where version 6 keeps the pages of each CPU.
-    fn flyrecord(&mut self, cpus: u32, cursor: &mut Cursor<'_>) -> Result<(), HeadError> {
+    fn flyrecord(&mut self, name: String, cpus: u32, cursor: &mut Cursor<'_>) -> Result<(), HeadError> {
         if !cursor.skip(FLYRECORD) {
             return Err(HeadError::Ends("the kind of its data"));
         }
+        let mut buffer = Buffer { name, ..Buffer::default() };
         for cpu in 0..cpus {
             let (offset, size) = cursor.u64().zip(cursor.u64()).ok_or("the place of a CPU's pages")?;
-            self.buffers.push(CpuBuffer { cpu: CpuId(cpu), offset, size, compressed: false });
+            buffer.cpus.push(CpuBuffer { cpu: CpuId(cpu), offset, size, compressed: false });
         }
+        self.buffers.push(buffer);
         Ok(())
     }
 
@@ -174,9 +208,8 @@ impl Head {
             "zlib" => Compression::Zlib,
             "zstd" => Compression::Zstd,
             other => {
-                return Err(bytes
-                    .malformed(18, format!("compression '{other}'; none, zlib and zstd are known"))
-                    .into());
+                let what = format!("compression '{other}'; none, zlib and zstd are known");
+                return Err(bytes.fault(18, Fault::foreign(what, AS_TEXT)).into());
             }
         };
         let mut next = cursor.u64().ok_or("the place of the options")?;
@@ -223,6 +256,11 @@ impl Head {
         let text = || String::from_utf8_lossy(data.split(|byte| *byte == 0).next().unwrap_or(data)).into_owned();
         match id {
             UNAME => self.header.kernel = text().split_ascii_whitespace().nth(2).map(str::to_owned),
+            TRACECLOCK => self.clock = clock::chosen(&text()),
+            TSC2NSEC if data.len() >= 8 => {
+                let number = |at: usize| self.endian.number(&data[at..at + 4]) as u32;
+                self.scale = Some((number(0), number(4)));
+            }
             CPUCOUNT if data.len() == 4 => self.header.nr_cpus = Some(self.endian.number(data) as usize),
             VERSION => {
                 // What this crate's writer says about the trace stands below its own name.
@@ -235,12 +273,13 @@ impl Head {
     /// One buffer: that of the machine or of an instance.
     fn buffer(&mut self, bytes: &mut Bytes, offset: u64, option: &mut Cursor<'_>) -> Result<(), HeadError> {
         let at = option.u64().ok_or("a buffer")?;
-        option.text().zip(option.text()).ok_or("a buffer's name")?;
+        let (name, clock) = option.text().zip(option.text()).ok_or("a buffer's name")?;
         let page_size = option.u32().ok_or("a buffer's page size")?;
         if page_size != self.page_size {
             return Err(bytes.malformed(offset, format!("a buffer with pages of {page_size} bytes")).into());
         }
         let count = option.u32().ok_or("a buffer's CPUs")?;
+        let mut buffer = Buffer { name, clock: clock::chosen(&clock), cpus: Vec::new() };
         bytes.seek(at, "a buffer")?;
         let [_, _, low, high, ..] = bytes.array::<16>("a buffer")?;
         let compressed = self.endian.number(&[low, high]) & 1 == 1;
@@ -250,9 +289,42 @@ impl Head {
             if cpu as usize >= MAX_CPUS {
                 return Err(bytes.malformed(offset, format!("CPU {cpu}, which no kernel has")).into());
             }
-            self.buffers.push(CpuBuffer { cpu: CpuId(cpu), offset, size, compressed });
+            buffer.cpus.push(CpuBuffer { cpu: CpuId(cpu), offset, size, compressed });
         }
+        // The top buffer may stand behind instances.
+        let at = if buffer.name.is_empty() { 0 } else { self.buffers.len() };
+        self.buffers.insert(at, buffer);
         Ok(())
+    }
+
+    /// The buffer of this name and the names of the others that have events. By default the top one, or the first one
+    /// with events.
+    pub fn choose(&self, name: Option<&str>) -> Result<(Buffer, Vec<String>), Fault> {
+        let filled = || self.buffers.iter().filter(|buffer| buffer.has_events());
+        let names = || filled().map(|buffer| buffer.name.clone());
+        let chosen = match name {
+            Some("top") => filled().find(|buffer| buffer.name.is_empty()),
+            Some(name) => filled().find(|buffer| buffer.name == name),
+            None => return Ok(self.first_with_events()),
+        };
+        let Some(chosen) = chosen else {
+            let name = name.unwrap_or_default();
+            let others: Vec<String> = names().collect();
+            let what = no_buffer(name, others.iter().map(String::as_str));
+            return Err(Fault::foreign(what, "name one of its buffers, or omit --buffer"));
+        };
+        Ok((chosen.clone(), names().filter(|other| *other != chosen.name).collect()))
+    }
+
+    fn first_with_events(&self) -> (Buffer, Vec<String>) {
+        let mut filled = self.buffers.iter().filter(|buffer| buffer.has_events());
+        let first = filled.next().cloned().unwrap_or_default();
+        (first, filled.map(|buffer| buffer.name.clone()).collect())
+    }
+
+    /// The clock of a buffer.
+    pub fn clock(&self, buffer: &Buffer) -> Result<Clock, Fault> {
+        Clock::of(buffer.clock.as_deref().or(self.clock.as_deref()), self.scale)
     }
 
     /// The content of a section, unpacked.

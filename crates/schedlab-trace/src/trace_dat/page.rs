@@ -6,8 +6,8 @@ use crate::tracepoint::{Endian, PageLayout};
 
 /// Flags in the page's length.
 const LENGTH_MASK: u64 = (1 << 27) - 1;
-const MISSED_EVENTS: u64 = 1 << 31;
-const MISSED_STORED: u64 = 1 << 30;
+pub const MISSED_EVENTS: u64 = 1 << 31;
+pub const MISSED_STORED: u64 = 1 << 30;
 
 /// `type_len` values that are not lengths.
 const PADDING: u64 = 29;
@@ -48,6 +48,11 @@ impl Page {
             (true, true) => stored(),
         };
         Ok(Page { at: layout.data_offset, end, time, lost, endian, data })
+    }
+
+    /// The time that its first event's is counted from.
+    pub fn begins(&self) -> Nanos {
+        self.time
     }
 
     /// The next event: its time and its bytes. The error says what is wrong with it.

@@ -6,15 +6,18 @@ use std::path::Path;
 
 use schedlab_model::{CpuId, Nanos};
 
+use super::clock::Clock;
 use super::head::Head;
 use super::page::Page;
 use super::pages::Pages;
-use crate::error::{Fault, TraceError};
+use crate::error::{Fault, Place, TraceError};
 use crate::input::{Bytes, Input};
-use crate::item::Item;
+use crate::item::{Item, What};
 use crate::names::Names;
 use crate::record::{Header, Record, TraceReader};
+use crate::text::not_read;
 use crate::tracepoint::{Decoder, Endian, PageLayout};
+use crate::Flags;
 
 /// Reads `trace.dat`.
 pub struct TraceDatReader {
@@ -27,7 +30,9 @@ pub struct TraceDatReader {
     streams: Vec<Stream>,
     /// The next event of each stream: its time and the stream.
     heap: BinaryHeap<Reverse<(Nanos, usize)>>,
-    lost: u64,
+    clock: Clock,
+    /// Names of the buffers that are not read.
+    others: Vec<String>,
     item: Option<Item>,
 }
 
@@ -44,10 +49,14 @@ struct Stream {
 
 impl TraceDatReader {
     /// Reads what precedes the events. `file` is what errors call the input.
-    pub fn new(input: Box<dyn Input>, file: &Path) -> Result<TraceDatReader, TraceError> {
+    pub fn new(input: Box<dyn Input>, file: &Path, buffer: Option<&str>) -> Result<TraceDatReader, TraceError> {
         let mut bytes = Bytes::new(input, file)?;
         let head = Head::read(&mut bytes)?;
-        let Head { endian, page_size, metadata, header, compression, buffers } = head;
+        let fault = |fault| TraceError { file: file.to_owned(), at: Place::File, fault };
+        let (chosen, others) = head.choose(buffer).map_err(fault)?;
+        let clock = head.clock(&chosen).map_err(fault)?;
+        let buffers = chosen.cpus;
+        let Head { endian, page_size, metadata, header, compression, .. } = head;
         let mut names = Names::default();
         metadata.names.iter().for_each(|(pid, name)| {
             names.set(*pid, name);
@@ -68,7 +77,8 @@ impl TraceDatReader {
             endian,
             streams: buffers.iter().filter(|buffer| buffer.size > 0).map(stream).collect(),
             heap: BinaryHeap::new(),
-            lost: 0,
+            clock,
+            others,
             item: None,
             bytes,
         };
@@ -89,9 +99,17 @@ impl TraceDatReader {
                 stream.offset = offset;
                 let page = Page::new(page, self.layout, self.endian);
                 stream.page = page.map_err(|what| self.bytes.malformed(offset, what))?;
-                self.lost = self.lost.saturating_add(stream.page.lost);
+                if stream.page.lost > 0 {
+                    let time = self.clock.ns(stream.page.begins()).max(stream.last);
+                    let what = What::Lost(stream.page.lost);
+                    stream.last = time;
+                    stream.next = Some(Item { time, cpu: stream.cpu, pid: 0, flags: Flags::NONE, what });
+                    self.heap.push(Reverse((time, index)));
+                    return Ok(());
+                }
                 continue;
             };
+            let time = self.clock.ns(time);
             if time < stream.last {
                 return Err(self.bytes.fault(stream.offset, Fault::Backwards { before: stream.last, after: time }));
             }
@@ -111,8 +129,8 @@ impl TraceReader for TraceDatReader {
         &self.header
     }
 
-    fn lost(&self) -> u64 {
-        self.lost
+    fn notes(&self) -> Vec<String> {
+        not_read(self.others.iter().map(String::as_str)).into_iter().collect()
     }
 
     fn next_record(&mut self) -> Result<Option<Record<'_>>, TraceError> {

@@ -8,10 +8,11 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use schedlab_model::{Nanos, Pid};
 
 use super::head::FLYRECORD;
+use super::page::{MISSED_EVENTS, MISSED_STORED};
 use crate::error::TraceError;
 use crate::names::Names;
 use crate::output::Output;
-use crate::record::{Header, Record};
+use crate::record::{Body, Header, Record};
 use crate::tracepoint::{encode, tracing_data};
 use crate::writer::RecordWriter;
 
@@ -49,6 +50,8 @@ pub struct TraceDatWriter {
 struct CpuPages {
     page: Vec<u8>,
     last: Nanos,
+    /// Events that were lost before the page.
+    lost: u64,
     full: Vec<u32>,
 }
 
@@ -68,10 +71,15 @@ impl TraceDatWriter {
 
     fn flush_page(&mut self, cpu: usize) {
         let pages = &mut self.cpus[cpu];
-        if pages.page.len() <= HEAD {
+        let lost = std::mem::take(&mut pages.lost);
+        if pages.page.len() <= HEAD && lost == 0 {
             return;
         }
-        let length = (pages.page.len() - HEAD) as u64;
+        let mut length = (pages.page.len() - HEAD) as u64;
+        if lost > 0 {
+            length |= MISSED_EVENTS | MISSED_STORED;
+            pages.page.extend_from_slice(&lost.to_le_bytes());
+        }
         pages.page[8..16].copy_from_slice(&length.to_le_bytes());
         pages.page.resize(PAGE, 0);
         pages.full.push(self.pages);
@@ -79,6 +87,20 @@ impl TraceDatWriter {
         let (page, scratch) = (&pages.page, &mut self.scratch);
         self.out.keep(|_| scratch.write_all(page));
         pages.page.clear();
+    }
+
+    /// Events were lost: only the beginning of a page can say so.
+    fn lose(&mut self, cpu: usize, time: Nanos, count: u64) {
+        let before = self.cpus[cpu].page.len() <= HEAD;
+        let count = if before { count.saturating_add(self.cpus[cpu].lost) } else { count };
+        if !before {
+            self.flush_page(cpu);
+        }
+        let pages = &mut self.cpus[cpu];
+        if pages.page.is_empty() {
+            pages.begin(time.max(pages.last));
+        }
+        pages.lost = count;
     }
 
     /// Everything before the pages; their places follow from its own length.
@@ -121,7 +143,9 @@ impl CpuPages {
         let delta = time - self.last;
         let extend = if delta < DELTA_LIMIT { 0 } else { 8 };
         let needed = extend + 4 + if raw.len() > SHORT { 4 } else { 0 } + raw.len();
-        let fits = !self.page.is_empty() && delta < EXTEND_LIMIT && self.page.len() + needed <= PAGE;
+        // The number of lost events stands behind the events.
+        let end = if self.lost > 0 { PAGE - 8 } else { PAGE };
+        let fits = !self.page.is_empty() && delta < EXTEND_LIMIT && self.page.len() + needed <= end;
         fits.then_some(needed)
     }
 
@@ -159,6 +183,9 @@ impl RecordWriter for TraceDatWriter {
         let cpu = record.cpu.index();
         if self.cpus.len() <= cpu {
             self.cpus.resize_with(cpu + 1, CpuPages::default);
+        }
+        if let Body::Lost(count) = record.body {
+            return self.lose(cpu, record.time, count);
         }
         let mut raw = std::mem::take(&mut self.raw);
         encode(&record.body, record.flags, record.pid, &mut raw);

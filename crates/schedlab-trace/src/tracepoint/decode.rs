@@ -4,7 +4,8 @@ use schedlab_model::{CpuId, Pid, MAX_CPUS};
 
 use super::{Endian, Field, Format, Shape, TEXT_EVENT};
 use crate::item::What;
-use crate::{state, Flags, Kind};
+use crate::state::StateBits;
+use crate::{Flags, Kind};
 
 /// Every format of a file.
 #[derive(Clone, Default, Debug)]
@@ -13,6 +14,8 @@ pub struct Decoder {
     formats: Vec<(Format, Option<Known>)>,
     /// Position in `formats` plus 1, by id.
     slot_of_id: Vec<u32>,
+    /// The bits of `prev_state` of the recorded kernel.
+    states: StateBits,
 }
 
 /// A scheduler event, with the positions of the fields its kind needs, in the order of [`KNOWN`].
@@ -44,6 +47,9 @@ impl Decoder {
                 decoder.slot_of_id.resize(id + 1, 0);
             }
             let known = Known::of(&format);
+            if format.name == "sched_switch" {
+                decoder.states = StateBits::of_print_format(&format.print).unwrap_or_default();
+            }
             decoder.formats.push((format, known));
             decoder.slot_of_id[id] = decoder.formats.len() as u32;
         }
@@ -62,7 +68,7 @@ impl Decoder {
         let flags = Flags::of_bits(common("common_flags")? as u8, common("common_preempt_count")? as u8);
         let pid = common("common_pid")? as Pid;
         let what = match known {
-            Some(known) => known.decode(format, record)?,
+            Some(known) => known.decode(format, record, &self.states)?,
             None if format.name == TEXT_EVENT => record.any_event(format)?,
             None => What::Text { name: format.name.clone(), fields: record.text_of(format)? },
         };
@@ -83,7 +89,7 @@ impl Known {
         Some(Known { event, fields })
     }
 
-    fn decode(&self, format: &Format, record: Record<'_>) -> Result<What, String> {
+    fn decode(&self, format: &Format, record: Record<'_>, states: &StateBits) -> Result<What, String> {
         let number = |i: usize| record.number(&format.fields[self.fields[i]]).map(|value| value as i32);
         let wide = |i: usize| record.number(&format.fields[self.fields[i]]);
         let text = |i: usize| record.text(&format.fields[self.fields[i]]);
@@ -94,15 +100,15 @@ impl Known {
         let one = |kind| Ok(What::one(kind, text(0)?));
         match KNOWN[self.event].0 {
             "sched_switch" => {
-                let bits = wide(3)?;
+                let (state, letters) = states.state(wide(3)?);
                 let kind = Kind::Switch {
                     prev: number(1)?,
                     prev_prio: number(2)?,
-                    prev_state: state::of_bits(bits),
+                    prev_state: state,
                     next: number(5)?,
                     next_prio: number(6)?,
                 };
-                Ok(What::Event { kind, comm: text(0)?, other_comm: text(4)?, prev_state: state::letters(bits) })
+                Ok(What::Event { kind, comm: text(0)?, other_comm: text(4)?, prev_state: letters })
             }
             "sched_waking" => one(Kind::Waking { pid: number(1)?, prio: number(2)?, target_cpu: cpu(3)? }),
             "sched_wakeup" => one(Kind::Wakeup { pid: number(1)?, prio: number(2)?, target_cpu: cpu(3)? }),
@@ -177,8 +183,11 @@ impl<'a> Record<'a> {
             let value = match field.shape {
                 Shape::Number if field.signed => self.number(field)?.to_string(),
                 Shape::Number => (self.number(field)? as u64).to_string(),
+                // A record may end before an array does: the stacks of `trace-cmd record -T` are as long as they are.
                 Shape::Bytes => {
-                    self.bytes(field.offset, field.size, field)?.iter().map(|b| format!("{b:02x}")).collect()
+                    let rest = self.raw.len().saturating_sub(field.offset);
+                    let bytes = self.bytes(field.offset.min(self.raw.len()), field.size.min(rest), field)?;
+                    bytes.iter().map(|b| format!("{b:02x}")).collect()
                 }
                 _ => self.text(field)?,
             };

@@ -12,6 +12,9 @@ use crate::{state, Call, Flags, Kind, ScanTimes};
 /// Carries an event of which only the text is known.
 pub const TEXT_EVENT: &str = "schedlab_text";
 
+/// Events that the recorder lost, in a format that cannot say how many.
+pub const LOST_EVENT: &str = "schedlab_lost";
+
 /// One tracepoint.
 #[derive(Debug)]
 pub struct EventType {
@@ -258,6 +261,10 @@ impl Type {
 pub fn encode(body: &Body<'_>, flags: Flags, pid: Pid, out: &mut Vec<u8>) -> &'static EventType {
     match body {
         Body::Event(kind, words) => encode_kind(kind, words, flags, pid, out),
+        Body::Lost(count) => {
+            let text = format!("count={count}");
+            record(12, [Value::Text(LOST_EVENT), Value::Text(&text)], flags, pid, out)
+        }
         Body::Other { name, fields } => record(12, [Value::Text(name), Value::Text(fields.0)], flags, pid, out),
     }
 }

@@ -11,6 +11,8 @@ pub struct Format {
     pub name: String,
     /// Its fields, the common ones first.
     pub fields: Vec<Field>,
+    /// How the kernel prints it.
+    pub print: String,
 }
 
 /// One field.
@@ -50,6 +52,8 @@ impl Format {
             } else if let Some(id) = line.strip_prefix("ID:") {
                 format.id = id.trim().parse().ok()?;
                 has_id = true;
+            } else if let Some(print) = line.strip_prefix("print fmt:") {
+                format.print = print.trim().to_owned();
             } else if line.starts_with("field:") || line.starts_with("field special:") {
                 format.fields.extend(Field::parse(line));
             }

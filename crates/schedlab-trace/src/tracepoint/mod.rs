@@ -8,6 +8,6 @@ mod metadata;
 
 pub use cursor::{Cursor, Endian};
 pub use decode::Decoder;
-pub use encode::{encode, event_types, tracing_data, EventType, TEXT_EVENT};
+pub use encode::{encode, event_types, tracing_data, EventType, LOST_EVENT, TEXT_EVENT};
 pub use format::{Field, Format, Shape};
 pub use metadata::{Metadata, PageLayout, Preamble, MAGIC};
