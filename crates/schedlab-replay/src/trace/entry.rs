@@ -7,7 +7,6 @@ use schedlab_trace::{Body, Fields, Flags, Kind, Record, TaskState};
 use super::bounds;
 use super::call::Call;
 use super::change::{target, SchedChange};
-use super::forks::new_task;
 use super::pass::{averages, PassRecord};
 use super::probe::{CfsRqLoad, Point, Probe};
 use super::select::{SelectFlags, SelectProbe};
@@ -353,4 +352,9 @@ fn locked(kind: &Kind) -> bool {
         kind,
         Kind::Switch { .. } | Kind::Waking { .. } | Kind::Wakeup { .. } | Kind::WakeupNew { .. } | Kind::Runtime { .. }
     )
+}
+
+/// The child that `task_newtask` names.
+fn new_task(name: &str, fields: Fields<'_>) -> Option<What> {
+    (name == "task_newtask").then(|| fields.number("pid").map(|child| What::NewTask { child })).flatten()
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use schedlab_model::Pid;
-use schedlab_trace::{Fields, Kind};
+use schedlab_trace::Kind;
 
 use super::entry::{Entry, What};
 
@@ -33,9 +33,4 @@ impl Forks {
             _ => Some(entry),
         }
     }
-}
-
-/// The child that `task_newtask` names.
-pub fn new_task(name: &str, fields: Fields<'_>) -> Option<What> {
-    (name == "task_newtask").then(|| fields.number("pid").map(|child| What::NewTask { child })).flatten()
 }
