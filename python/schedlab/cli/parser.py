@@ -163,7 +163,7 @@ def _ablate(p: argparse.ArgumentParser) -> None:
 
 
 def _list(p: argparse.ArgumentParser) -> None:
-    p.add_argument("kind", choices=KINDS, metavar="|".join(KINDS), help="what to list")
+    p.add_argument("kind", choices=KINDS, metavar="KIND", help=f"what to list: {', '.join(KINDS)}")
     p.add_argument("name", nargs="?", metavar="NAME", help="show all details of one of them")
     p.add_argument("--kernel", metavar="VERSION", help="only features and knobs of this kernel")
     p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="write the list as JSON; - is stdout")
