@@ -30,9 +30,11 @@ def opening(c: Comparison) -> Iterable[str]:
     if not c.pairs:
         return
     series = opening_series(c)
-    picture = curve(c, "opening-curve", series) if series else ""
+    spec = drawn.percentile_curve(c, series) if series else None
+    picture = f"<div>{figure('opening-curve', spec)}</div>" if spec else ""
+    numbers = details(f"Numbers of {series}", _curve_table(c, series)) if spec and series else ""
     shown = "".join(_short_table(c, a, b) for a, b in c.pairs)
-    yield f'<div class="opening">{picture}<div>{shown}</div></div>'
+    yield f'<div class="opening">{picture}<div>{shown}</div></div>{numbers}'
 
 
 def opening_series(c: Comparison) -> str | None:
