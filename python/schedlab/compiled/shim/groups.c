@@ -60,6 +60,9 @@ int sl_add_group(int parent, u64 weight, u64 quota_us, u64 period_us)
 	sets[nr_groups].subsys[cpu_cgrp_id] = css;
 	sets[nr_groups].dfl_cgrp = &dummy;
 	write_file(css, "weight", weight, NULL);
+	/* The kernel starts the periods of each group at a random offset; here, as in rows, the first begins now. */
+	hrtimer_set_expires(&container_of(css, struct task_group, css)->cfs_bandwidth.period_timer,
+			    ns_to_ktime(SL_UPTIME + sl_now));
 	if (quota_us) {
 		snprintf(text, sizeof(text), "%llu %llu", quota_us, period_us);
 		write_file(css, "max", 0, text);
