@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 from argparse import ArgumentTypeError
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+import native
 import schedlab
 from schedlab.cli import main
 from schedlab.cli.values import time as _time
 from schedlab.engine import native_engine
+from schedlab.native import decisions, explained
+from schedlab.render.explanation import divergence_text
 
 pytest.importorskip("schedlab._engine", reason="the simulator is not built")
 
@@ -234,3 +239,18 @@ def test_both_placements_are_those_of_the_instant_that_differs() -> None:
     assert divergence is not None
     assert divergence["question"] == "placement"
     assert {side["decision"]["time_ns"] for side in divergence["sides"]} == {divergence["time_ns"]}
+
+
+def test_placements_by_one_rule_with_other_candidates_name_the_test_that_differs() -> None:
+    """The decision is the same in rule and numbers; what the search found is not."""
+    difference = native.usual(explained.FirstDifference)
+    place = {**native.usual(decisions.DecisionView), "action": "place"}
+    busy = {**native.usual(decisions.CandidateView), "function": "select_idle_cpu", "cpus": [2], "answer": "not idle"}
+    idle = {**busy, "idle": 1, "nr_running": 0, "answer": "idle: chosen"}
+    sides = [{**difference["sides"][0], "decision": {**place, "candidates": [busy, last]}} for last in (busy, idle)]
+    difference.update(sides=sides, question="placement", same_rule=True, costs=None, first_different=None)
+    scenario: Any = SimpleNamespace(name="toy", guests=(), variant=lambda name: None)
+    text = divergence_text(scenario, ("a", "b"), 1, difference)
+    assert "the same rule with the same numbers" not in text
+    assert "the same rule, but the first test that differs is in a select_idle_cpu of CPU 2 (" in text
+    assert "1 of 1 idle, 0 queued): idle: chosen" in text

@@ -42,6 +42,13 @@ def test_a_quota_is_named_as_a_possible_cause_instead_of_overload() -> None:
     assert "A control group has a quota, and time in which it was throttled counts as waiting here" in text
 
 
+@pytest.mark.parametrize(("slow", "want"), [(145, "the slowest 41% of m (145 of"), (10, "the slowest 3% of m (10 of")])
+def test_the_share_that_is_called_slow_is_the_true_one(slow: int, want: str) -> None:
+    found = replace(tail([1000], [0], slow=(slow,)), samples=354)
+    assert want in cause(found, "m")
+    assert want.partition(" of m")[0] in causes([found], "m")
+
+
 def test_cpus_that_are_used_are_named() -> None:
     found = tail([1000, 990, 995, 1000, 0, 0, 0, 0], [340, 440, 440, 300, 0, 0, 0, 0], lost=530)
     text = said(found, "stolen")
@@ -81,12 +88,12 @@ def test_idle_cpus_speak_against_overload(lost: int, has: str, lacks: str) -> No
 
 def test_a_difference_that_may_be_chance_says_so() -> None:
     a, b = tail([1000], [0], slow=(5, 5)), tail([1000], [0], slow=(8, 2), ns=200)
-    assert difference(a, b).startswith("From one to one the slowest 1% become ")
+    assert difference(a, b).startswith("From one to one the slowest 10% become ")
     assert "chance" not in difference(a, b)
     text = difference(a, b, "web.latency.p99")
     assert "no change of web.latency.p99 is shown, so this may be chance" in text
     assert text.count(" alone has ") == 1
-    assert "seed 1 alone has 80% of the slowest 1% of one" in text
+    assert "seed 1 alone has 80% of the slowest 10% of one" in text
 
 
 def test_the_tasks_of_a_guest_are_not_counted_twice() -> None:

@@ -9,7 +9,7 @@ from schedlab.render.amounts import NAMED, names, share, time
 from schedlab.render.cells import plural
 from schedlab.render.markup import cells, escape, table
 from schedlab.render.overload import overload
-from schedlab.tail import PARTS, Band, SeedTail, Tail
+from schedlab.tail import PARTS, SLOW_SHARE, Band, SeedTail, Tail
 
 LABELS = {
     "queued": "in a queue of the workload, before a task took it",
@@ -54,7 +54,7 @@ def cause(tail: Tail, metric: str) -> str:
     count = f"{slow.count:,} of {tail.samples:,} samples of {plural(len(tail.seeds), 'seed')}"
     mean, typical = slow.parts.ns / slow.count, middle.parts.ns / middle.count
     lines = [
-        f"{tail.variant}: the slowest 1% of {metric} ({count}) take {time(mean)} on average, one in the middle "
+        f"{tail.variant}: {slowest(tail)} of {metric} ({count}) take {time(mean)} on average, one in the middle "
         f"{time(typical)}.",
         f"Of the extra {time(sum(ns for ns in more.values() if ns > 0))} over a typical one, {time(more[part])} "
         f"({share(of_it, 1)}) is {WORDS[part]}{_detail(part, slow)}.",
@@ -62,6 +62,11 @@ def cause(tail: Tail, metric: str) -> str:
         _quota(tail, part) or overload(tail, part, slow),
     ]
     return " ".join(line for line in lines if line)
+
+
+def slowest(tail: Tail) -> str:
+    """The share of the samples that count as the slowest: 1%, or more where there are few or many are equally long."""
+    return f"the slowest {share(max(tail.slow.count, SLOW_SHARE * tail.samples), tail.samples)}"
 
 
 def _quota(tail: Tail, part: str) -> str:
@@ -127,10 +132,11 @@ def difference(a: Tail, b: Tail, undecided: str = "") -> str:
     doubts = [f"no change of {undecided} is shown, so this may be chance"] if undecided else []
     for tail in (a, b):
         if most := _one_seed(tail):
-            doubts.append(f"seed {most[0]} alone has {share(most[1], 1)} of the slowest 1% of {tail.variant}")
+            doubts.append(f"seed {most[0]} alone has {share(most[1], 1)} of {slowest(tail)} of {tail.variant}")
     way = "longer" if total > 0 else "shorter"
     doubt = f" ({'; '.join(doubts)})" if doubts else ""
-    return f"From {a.variant} to {b.variant} the slowest 1% become {time(abs(total))} {way}{doubt}: {shown}."
+    of = slowest(a) if slowest(a) == slowest(b) else "the slowest"
+    return f"From {a.variant} to {b.variant} {of} become {time(abs(total))} {way}{doubt}: {shown}."
 
 
 def _one_seed(tail: Tail) -> tuple[int, float] | None:
@@ -153,7 +159,7 @@ SHORT = {
 
 
 MEANS = (
-    "These times are means of the samples beyond the p99 of all seeds together; a p99 in the tables is the median of "
+    "These times are means of the slowest samples of all seeds together; a p99 in the tables is the median of "
     "the p99 of each seed."
 )
 
@@ -164,13 +170,19 @@ def causes(tails: Sequence[Tail], metric: str, undecided: str = "") -> str:
     said += [difference(tails[0], tails[1], undecided)] if len(tails) > 1 else []
     said.append(MEANS)
     shown = "".join(f"<p>{escape(text)}</p>" for text in said if text)
-    return f"<h2>What makes the slowest 1% slow</h2>{shown}{_parts(tails, metric)}{_common(tails)}"
+    return f"<h2>What makes the slowest {_much(tails)}slow</h2>{shown}{_parts(tails, metric)}{_common(tails)}"
+
+
+def _much(tails: Sequence[Tail]) -> str:
+    """The share that counts as slowest, if it is the same for all variants, with a space behind it."""
+    found = {slowest(one).removeprefix("the slowest ") for one in tails}
+    return f"{found.pop()} " if len(found) == 1 else ""
 
 
 def _parts(tails: Sequence[Tail], metric: str) -> str:
     head = ["where the time went"]
     for one in tails:
-        head += [f"{one.variant}, slowest 1%", "share", f"{one.variant}, middle", "share of the extra time"]
+        head += [f"{one.variant}, slowest", "share", f"{one.variant}, middle", "share of the extra time"]
     bands = [(one.slow, one.middle) for one in tails]
     rows = []
     for part in PARTS:
@@ -188,16 +200,14 @@ def _parts(tails: Sequence[Tail], metric: str) -> str:
         sums += [time(b.parts.ns / b.count) if b.count else "-" for b in (slow, middle)]
         sums[-1:] = ["100%", sums[-1], "100%"]
     rows.append(cells(head, sums))
-    caption = (
-        f"Samples of {metric} of all seeds: the slowest 1% of each variant, and those between its 40th and 60th "
-        "percentile; mean per sample"
-    )
+    of = ", ".join(f"{slowest(one)} of {one.variant}" for one in tails)
+    caption = f"Samples of {metric} of all seeds: {of}, and those between the 40th and 60th percentile; mean per sample"
     return table(caption, head, rows, cards=True)
 
 
 def _common(tails: Sequence[Tail]) -> str:
     """What the slowest samples have in common."""
-    head = ["the slowest 1%", *(one.variant for one in tails)]
+    head = [f"the slowest {_much(tails)}".strip(), *(one.variant for one in tails)]
     rows = []
     for label, of in QUESTIONS:
         answers = [of(one) for one in tails]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
-from schedlab.native.decisions import Action, DecisionView, Flag
+from schedlab.native.decisions import Action, CandidateView, DecisionView, Flag
 from schedlab.native.explained import Costs, FirstDifference, Moment, Question, Side
 from schedlab.render.grid import WIDTH
 from schedlab.render.placement import cpu_list, placement_lines
@@ -155,10 +156,32 @@ def _same_rule(variants: tuple[str, str], divergence: FirstDifference) -> str:
         return "the same rule"
     if a["compared"] != b["compared"]:
         return "the same rule with different numbers"
+    if (tested := a.get("candidates") or []) != (others := b.get("candidates") or []):
+        return f"the same rule, but {_candidates(variants, tested, others)}"
     if a["need_resched"] == b["need_resched"]:
         return "the same rule with the same numbers"
     sets = [f"in {name} it sets {FLAGS[one['need_resched']]}" for name, one in zip(variants, (a, b), strict=True)]
     return f"the same rule with the same numbers, but {', '.join(sets)}"
+
+
+def _candidates(variants: tuple[str, str], a: Sequence[CandidateView], b: Sequence[CandidateView]) -> str:
+    """The first test of a placement that is not the same in both variants."""
+    for x, y in zip_longest(a, b):
+        if x == y:
+            continue
+        found = [
+            f"in {name} "
+            + (f"{one['function']} of {_tested(one)}: {one['answer']}" if one else "there is no such test")
+            for name, one in zip(variants, (x, y), strict=True)
+        ]
+        return f"the first test that differs is {', '.join(found)}"
+    return "other CPUs are tested"
+
+
+def _tested(candidate: CandidateView) -> str:
+    cpus = candidate["cpus"]
+    state = f"{candidate['idle']} of {len(cpus)} idle, {candidate['nr_running']} queued"
+    return f"{'CPU' if len(cpus) == 1 else 'CPUs'} {cpu_list(cpus)} ({state})"
 
 
 def _apart(ns: int) -> str:

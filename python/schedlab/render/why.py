@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from schedlab.render.amounts import NAMED, names, share, time
-from schedlab.render.causes import LABELS, SHORT
+from schedlab.render.causes import LABELS, SHORT, slowest
 from schedlab.render.charts import CONFIG, INK, Spec, head
 from schedlab.render.summary import headline_metric
 from schedlab.tail import PARTS, Tail
@@ -53,7 +53,7 @@ def clause(a: Tail, b: Tail) -> str:
     if not parts or extra <= 0:
         return ""
     named = [f"{share(more[part], extra)} of that is time {SHORT[part]}{_behind(longer, part)}" for part in parts]
-    return f"the slowest 1% of {longer.variant} take {time(extra)} longer on average: {', '.join(named)}."
+    return f"{slowest(longer)} of {longer.variant} take {time(extra)} longer on average: {', '.join(named)}."
 
 
 def _behind(tail: Tail, part: str) -> str:
@@ -70,7 +70,7 @@ def bars(tails: Sequence[Tail], metric: str) -> Spec | None:
     """Where the time of the slowest and of typical samples went, a bar each; None if there are no samples."""
     rows: list[dict[str, Any]] = []
     for tail in tails:
-        for which, band in (("slowest 1%", tail.slow), ("typical", tail.middle)):
+        for which, band in ((slowest(tail).removeprefix("the "), tail.slow), ("typical", tail.middle)):
             for order, part in enumerate(PARTS):
                 if band.count and band.mean(part) > 0:
                     row = {"samples": f"{tail.variant}, {which}", "part": LABELS[part], "order": order}
