@@ -13,8 +13,8 @@ from schedlab import render
 from schedlab.engine import Engine
 from schedlab.render.answer import answer
 from schedlab.render.further import commands
+from schedlab.render.lines import MOST
 from schedlab.render.navigation import navigation
-from schedlab.render.table import MOST
 from schedlab.scenario import Metric
 from schedlab.validity import checked as found
 from schedlab.validity.checked import Evidence

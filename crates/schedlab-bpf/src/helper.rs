@@ -1,6 +1,6 @@
 //! Helpers: the functions that a program calls by number (`enum bpf_func_id`).
 
-use crate::machine::Kernel;
+use crate::calls::Kernel;
 use crate::map::Map;
 use crate::memory::{Memory, RegionId};
 

@@ -6,6 +6,7 @@
 
 mod alu;
 mod btf;
+mod calls;
 mod check;
 mod core_relo;
 mod elf;
@@ -22,10 +23,11 @@ mod program;
 mod reach;
 
 pub use btf::{Btf, Kind, Member};
+pub use calls::Kernel;
 pub use check::{check, needs, Lack, Needs};
 pub use elf::Elf;
 pub use error::BpfError;
 pub use kernel::kernel_btf;
-pub use machine::{Kernel, Machine, Stop, MOST_INSTRUCTIONS};
+pub use machine::{Machine, Stop, MOST_INSTRUCTIONS};
 pub use memory::{Memory, RegionId, Write};
 pub use program::Object;

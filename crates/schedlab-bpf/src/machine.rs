@@ -6,6 +6,7 @@
 //! BPF_PROBE_MEM does.
 
 use crate::alu::{alu, taken};
+use crate::calls::Kernel;
 use crate::helper::{self, Context};
 use crate::insn::{Insn, CALL, EXIT, LD_IMM64, PSEUDO_CALL, PSEUDO_KFUNC};
 use crate::link::Linked;
@@ -29,27 +30,6 @@ pub struct Stop {
     pub message: String,
     /// Function, instruction and line.
     pub place: String,
-}
-
-/// What a function of the kernel does when a program calls it.
-pub trait Kernel {
-    /// Calls the function of the kernel. The error is a message that ends the scheduler.
-    ///
-    /// # Errors
-    /// The function is not modelled, or was called wrongly.
-    fn kfunc(&mut self, memory: &mut Memory, name: &str, args: [u64; 5]) -> Result<u64, String>;
-
-    /// The clock in ns.
-    fn now(&self) -> u64;
-
-    /// The CPU that executes the program.
-    fn cpu(&self) -> usize;
-
-    /// The address of the running task (`current`); 0 if there is none.
-    fn current(&self) -> u64;
-
-    /// A random number.
-    fn random(&mut self) -> u32;
 }
 
 /// An object, loaded.

@@ -1,5 +1,5 @@
-//! Maps: arrays, hashes, per-CPU variants of both, queues, stacks, and storage of tasks. Other kinds are refused when the object is
-//! loaded.
+//! Maps: arrays, hashes, per-CPU variants of both, queues, stacks, and storage of tasks. Other kinds are refused when
+//! the object is loaded.
 
 use std::collections::{BTreeMap, VecDeque};
 

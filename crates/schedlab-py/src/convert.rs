@@ -11,8 +11,8 @@ use crate::errors;
 use crate::run::Cancel;
 use crate::traces::{CancellableReader, TraceFailure};
 
-/// Copies the trace `source` to `target`, in the format of the target's suffix; `buffer` is the ring buffer to read where
-/// there are several. Returns the counts as a JSON document.
+/// Copies the trace `source` to `target`, in the format of the target's suffix; `buffer` is the ring buffer to read
+/// where there are several. Returns the counts as a JSON document.
 #[pyfunction]
 #[pyo3(signature = (source, target, *, buffer=None, cancel=None))]
 pub fn convert(

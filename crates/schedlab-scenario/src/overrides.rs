@@ -65,8 +65,9 @@ const LARGEST_FACTOR: f64 = 100.0;
 
 impl Overrides {
     /// Reads a JSON object such as `{"seeds": 5, "set": ["knobs.base_slice=3ms"], "duration": "5s", "machine":
-    /// "laptop-8", "noise": false, "costs": {"tick": 1.5}, "ties": 3, "grouping": "none"}`, where `seeds` may also be a list. Each text of
-    /// `set` is a [`Set`]; the three keys after it have precedence. Keys that are null or missing change nothing.
+    /// "laptop-8", "noise": false, "costs": {"tick": 1.5}, "ties": 3, "grouping": "none"}`, where `seeds` may also be a
+    /// list. Each text of `set` is a [`Set`]; the three keys after it have precedence. Keys that are null or missing
+    /// change nothing.
     pub fn from_json(text: Option<&str>) -> Result<Self> {
         let Some(text) = text else { return Ok(Overrides::default()) };
         let json: Json = serde_json::from_str(text).map_err(|error| wrong("", format!("not valid JSON: {error}")))?;

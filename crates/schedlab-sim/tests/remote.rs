@@ -1,5 +1,5 @@
-//! Requests of clients on other machines: they cost what their interrupts and softirqs cost, on the CPUs that take them,
-//! and no task.
+//! Requests of clients on other machines: they cost what their interrupts and softirqs cost, on the CPUs that take
+//! them, and no task.
 
 use crate::support::{flat, kernel, record, sampled_time, spec, tasks, Record};
 use schedlab_model::{CpuMask, Nanos, MSEC, SEC, USEC};

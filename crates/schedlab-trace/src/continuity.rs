@@ -1,8 +1,8 @@
 //! Whether the records of each CPU follow on one another: the check of completeness that every reader of a trace uses.
 //!
-//! A recorder that loses records usually says so. A filter, a full buffer that is read too late or a kernel that does not
-//! emit every `sched_switch` leaves no such mark, but the next switch of that CPU is from a task to which the CPU had not
-//! switched. What lies before it is unknown, so no interval may be measured across it.
+//! A recorder that loses records usually says so. A filter, a full buffer that is read too late or a kernel that does
+//! not emit every `sched_switch` leaves no such mark, but the next switch of that CPU is from a task to which the CPU
+//! had not switched. What lies before it is unknown, so no interval may be measured across it.
 
 use std::collections::BTreeMap;
 

@@ -20,6 +20,7 @@ pub mod cpu_stat;
 mod distribution;
 pub mod housekeeping;
 pub mod identity;
+mod local_clients;
 mod lower;
 mod policy;
 mod program;

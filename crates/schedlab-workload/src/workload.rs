@@ -357,7 +357,8 @@ impl Default for TaskSpec {
 }
 
 impl Workload {
-    /// The longest period of the timers of its programs, by the typical value where periods are drawn; 0 without timers.
+    /// The longest period of the timers of its programs, by the typical value where periods are drawn; 0 without
+    /// timers.
     #[must_use]
     pub fn longest_period(&self) -> Nanos {
         let period = |op: &Op| match *op {

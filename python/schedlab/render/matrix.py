@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from schedlab.render.cells import change, plural
 from schedlab.render.grid import columns, fold, layout, value
-from schedlab.render.table import MOST, importance, named
+from schedlab.render.lines import MOST, importance, named
 from schedlab.statistics import median
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from schedlab.render.answer import answer
 from schedlab.render.cells import change, interval
 from schedlab.render.figure import figure
 from schedlab.render.grid import NOTHING, value
+from schedlab.render.lines import importance, named, trusted
 from schedlab.render.markup import cells, details, escape, table
 from schedlab.render.summary import headline_metric
-from schedlab.render.table import importance, named, trusted
 
 TERMS = {"why": "Why", "sure": "How sure", "but": "But", "also": "Also", "note": "Note"}
 

@@ -15,6 +15,7 @@ from schedlab.render import notes
 from schedlab.render.answer import answer
 from schedlab.render.cells import change, configurations, headline, plural
 from schedlab.render.grid import NOTHING, UNBOUNDED_PCT, WIDTH, columns, fold, layout, percent, value
+from schedlab.render.lines import MOST, importance, named, trusted
 from schedlab.statistics import median
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     Found = tuple[MetricComparison, Judgement]
 
 COLOURS = {"better": "\x1b[32m", "worse": "\x1b[31m", "changed": "\x1b[33m", "none": ""}
-MOST = 12
-"""Lines of metrics; the others are counted."""
 RIGHT_SIGN = "right sign"
 """The column that is left out where the terminal is too narrow for it."""
 LABEL = 6
@@ -100,21 +99,6 @@ def _lines(
         rows.append([*row, *([_checks(j)] * checked)])
         effects.append(j.effect if trusted(comparison, j) else "none")
     return list(zip(effects, layout(rows, "<>>>><" + ">" * checked, width=width), strict=True))
-
-
-def importance(m: MetricComparison, j: Judgement) -> tuple[bool, bool, bool]:
-    """Sorts metrics: declared ones, then those with a direction, then those that changed; otherwise as declared."""
-    return (not m.metric.declared, m.metric.better == "neither", j.effect == "none")
-
-
-def trusted(comparison: Comparison, j: Judgement) -> bool:
-    """Whether the evidence carries the verdict, so that it may be coloured: a measured one always does."""
-    return comparison.arm != "sim" or (j.evidence is not None and j.evidence.carries)
-
-
-def named(m: MetricComparison) -> str:
-    """The metric with its unit."""
-    return f"{m.metric.name} {m.metric.unit}".rstrip()
 
 
 def short_interval(j: Judgement) -> str:

@@ -5,9 +5,9 @@
 //! max_newidle_lb_cost (up to 5.15 below migration_cost). Otherwise the CPU walks up its domains while avg_idle covers
 //! the time spent so far plus the domain's most expensive pass (which decays by 1/85 per second), until tasks are
 //! pulled. 6.17, 6.18 and some stable sublevels: a pass in vain makes the domain half as expensive again, up to
-//! migration_cost and 200 ns. NI_RANDOM (6.1.192): a domain is skipped with the probability of its failures among the last calls; NI_RATE
-//! (7.1) adds 1/1024 for each 4.2 ms that 512 calls took. The duration of a pass is the time that the caller charges
-//! for it (`Sched::set_balance_cost`).
+//! migration_cost and 200 ns. NI_RANDOM (6.1.192): a domain is skipped with the probability of its failures among the
+//! last calls; NI_RATE (7.1) adds 1/1024 for each 4.2 ms that 512 calls took. The duration of a pass is the time that
+//! the caller charges for it (`Sched::set_balance_cost`).
 
 use schedlab_model::{CpuId, Nanos};
 

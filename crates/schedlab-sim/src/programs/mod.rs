@@ -5,6 +5,7 @@
 //! what its CPU executes. System calls go to the kernel.
 
 mod attributes;
+mod bases;
 mod begin;
 mod block;
 mod call_cost;
@@ -25,6 +26,7 @@ mod pi;
 mod position;
 mod queue;
 mod remote;
+mod remotes;
 mod running;
 mod section;
 mod shared;

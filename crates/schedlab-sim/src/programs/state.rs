@@ -6,18 +6,11 @@ use schedlab_model::{stream, Nanos, Pid, Stream, Table, TaskId, Ties};
 use schedlab_spec::RunSpec;
 use schedlab_workload::{identity, Label, Op, Program, Workload};
 
+use super::bases::Bases;
 use super::lines::{Shared, Word};
 use super::objects::Object;
 use super::position::Position;
-use super::remote::Remotes;
-
-/// Where a workload's programs, objects and processes begin in the flat tables.
-#[derive(Clone, Copy, Default, Debug)]
-pub struct Bases {
-    pub program: u32,
-    pub object: u32,
-    pub process: u32,
-}
+use super::remotes::Remotes;
 
 /// A task that will start.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

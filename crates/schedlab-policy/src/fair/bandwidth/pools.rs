@@ -39,9 +39,9 @@ pub(in crate::fair) struct Phases {
 const DEFAULT_CFS_PERIOD: Nanos = 100 * MSEC;
 
 impl Phases {
-    /// A time at which the period timer of the group expires. Timers expire at multiples of their period since boot, and
-    /// the time since boot is drawn once. From 6.4 on (`interleaves`) `init_cfs_bandwidth` adds a random part of the
-    /// default period for each group.
+    /// A time at which the period timer of the group expires. Timers expire at multiples of their period since boot,
+    /// and the time since boot is drawn once. From 6.4 on (`interleaves`) `init_cfs_bandwidth` adds a random part of
+    /// the default period for each group.
     pub fn of(self, group: GroupId, interleaves: bool) -> Nanos {
         let Some(seed) = self.seed else { return 0 };
         let since_boot = stream(seed, "quota").below(1 << 50);
@@ -184,8 +184,8 @@ mod tests {
         assert_eq!(orders(&pools).len(), 6);
     }
 
-    /// The timers of groups expire together up to 6.3, at times of their own from 6.4 on, and without a seed at multiples
-    /// of the period.
+    /// The timers of groups expire together up to 6.3, at times of their own from 6.4 on, and without a seed at
+    /// multiples of the period.
     #[test]
     fn periods_lie_where_the_seed_puts_them() {
         let expiries = |seed: Option<u64>, interleaves: bool| -> Vec<Nanos> {
