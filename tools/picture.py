@@ -62,6 +62,7 @@ def main(mode: str) -> int:
         TIMELINE.write_text(timeline, encoding="utf-8")
         GUESTS.write_text(guests.svg, encoding="utf-8")
         PAGE.write_bytes(photographed(render.html(comparison, look), digest_of_page(comparison)))
+        print("the guide has to say: " + "; ".join(says))
         return 0
     good = {
         CURVE: mark(spec) in _text(CURVE),

@@ -231,6 +231,9 @@ def _regrouped(comparison: Comparison, found: Regrouped | None) -> list[str]:
 
 
 def _drawn_verdicts(comparison: Comparison, found: Robustness) -> list[str]:
+    """In how many draws each verdict holds; nothing if only the grouping was changed."""
+    if not found.draws:
+        return []
     from schedlab.robust import outcomes
 
     shown: dict[int, list[str]] = {}

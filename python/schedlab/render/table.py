@@ -120,7 +120,7 @@ def _two_digits(pct: float) -> str:
     """A signed percentage without its sign of percent."""
     if abs(pct) >= UNBOUNDED_PCT:
         return percent(pct).removesuffix("%")
-    return f"{pct:+,.{0 if abs(pct) >= 9.95 else 1 if abs(pct) >= 0.995 else 2}f}"
+    return f"{pct:+,.{0 if abs(pct) >= 9.95 else 1 if abs(pct) >= 0.0995 else 2}f}"
 
 
 def _checks(j: Judgement) -> str:
