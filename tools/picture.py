@@ -85,7 +85,10 @@ def crossing(spec: Spec) -> str:
     for point in spec["data"]["values"]:
         points.setdefault(point["percentile"], []).append(point["value"])
     ahead = [(at, values[1] < values[0]) for at, values in sorted(points.items()) if len(values) == 2]
-    below, above = [pair for pair in pairwise(ahead) if pair[0][1] != pair[1][1]][-1]
+    crossings = [pair for pair in pairwise(ahead) if pair[0][1] != pair[1][1]]
+    if not crossings:
+        return "the curves do not cross"
+    below, above = crossings[-1]
     return f"the curves cross between p{below[0]:.3g} and p{above[0]:.3g}"
 
 
