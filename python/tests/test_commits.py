@@ -59,6 +59,7 @@ COMMITS = {
     "b7ca5743a260": ("6.16", "sched/core: Tweak wait_task_inactive() to force dequeue sched_delayed tasks"),
     "bbce3de72be5": ("6.15", "sched/eevdf: Fix se->slice being set to U64_MAX and resulting crash"),
     "bcd74b2ffdd0": ("7.0", "sched/fair: Only set slice protection at pick time"),
+    "c095741713d1": ("7.2", "sched/fair: Fix newidle vs core-sched"),
     "c70fc32f4443": ("6.16", "sched/fair: Adhere to place_entity() constraints"),
     "d2d6422f8bd1": ("6.12", "x86: Allow to enable PREEMPT_RT."),
     "d4ac164bde7a": ("6.12", "sched/eevdf: Fix wakeup-preempt by checking cfs_rq->nr_running"),
