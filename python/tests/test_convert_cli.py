@@ -59,7 +59,7 @@ def test_a_file_is_not_converted_onto_itself(cli: Cli) -> None:
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_losses_are_kept_and_said(suffix: str, cli: Cli) -> None:
-    lines = traces.lines()
+    lines = list(traces.lines())
     middle = len(lines) // 2
     Path("lost.ftrace").write_text("\n".join([*lines[:middle], "CPU:0 [LOST 182 EVENTS]", *lines[middle:]]) + "\n")
     for source, target in (("lost.ftrace", f"there.{suffix}"), (f"there.{suffix}", "back.ftrace")):

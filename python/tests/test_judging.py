@@ -54,7 +54,7 @@ def test_variants_that_cannot_be_told_apart_share_a_rank(schedlab: Schedlab, sce
     ranks = {r["metric"]: r["ranks"] for r in found["rankings"]}
     assert ranks["load.rate"] == {"one": 3, "two": 1, "three": 1}
     assert "sched.switches" not in ranks  # neither direction is better
-    table = schedlab("report", "r")[1]
+    table = schedlab("report", "r", "--details")[1]
     ranking = table[table.index("rank by metric") :].splitlines()
     assert next(line for line in ranking if line.startswith("load.rate")).split() == [
         "load.rate",
@@ -68,7 +68,7 @@ def test_seeds_too_few_for_any_certainty_together_are_named(schedlab: Schedlab, 
     """The smallest p of n pairs is 2 / 2**n: Holm among 3 pairs, or 4 metrics, needs 7 of them."""
     for seeds, few in ((6, True), (7, False)):
         name = scenario(variants=THREE, behaviour=FASTER, seeds=list(range(1, seeds + 1)))
-        table = " ".join(schedlab("compare", name)[1].split())
+        table = " ".join(schedlab("compare", name, "--details")[1].split())
         assert ("with 6 seeds no pair of 3 can be distinguished; at least 7 seeds are needed" in table) is few
         assert ("with 6 seeds none can be; at least 7 are needed" in table) is few, table
 

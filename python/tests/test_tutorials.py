@@ -28,7 +28,7 @@ def test_a_shorter_slice_answers_sooner_and_interrupts_work(variant: str) -> Non
 
 def test_samples_of_several_pairs_have_heads() -> None:
     comparison = schedlab.compare(schedlab.load(FIRST, seeds=6))
-    (head,) = [line for line in text(comparison).splitlines() if line.startswith("samples of all seeds")]
+    (head,) = [line for line in text(comparison, "details").splitlines() if line.startswith("samples of all seeds")]
     assert re.search(r" unit +baseline +variant +difference ", head)
 
 
