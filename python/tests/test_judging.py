@@ -139,7 +139,7 @@ def test_the_noise_floor_compares_the_first_variant_with_itself(schedlab: Schedl
     lines = [json.loads(line) for line in Path("r/results.jsonl").read_text().splitlines()]
     assert sorted(r["seed"] for r in lines if r["variant"] == "cfs") == list(range(1, 21))
     assert sorted(r["seed"] for r in lines if r["variant"] == "eevdf") == list(range(1, 11))
-    table = schedlab("report", "r")[1]
+    table = schedlab("report", "r", "--details")[1]
     head = table.split("\nmetric ", 1)[1].split("probe.latency.p50", 1)[0]
     assert "noise floor" in head
     assert "smaller than the noise floor: probe.latency.p99" in table
