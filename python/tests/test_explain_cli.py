@@ -199,7 +199,7 @@ name = "placed"
 machine = { base = "laptop-8" }
 duration = "100ms"
 noise = false
-workload = [{ use = "hackbench", groups = 1, repeat = true }, { use = "cyclictest", name = "probe", threads = 2 }]
+workload = [{ use = "hackbench", groups = 1, repeat = true }, { use = "cyclictest", name = "probe", threads = 1 }]
 variant = [
     { name = "idle", kernel = "6.12.107", hz = 1000 },
     { name = "weight", kernel = "6.12.107", hz = 1000, features = { WA_IDLE = false } },
