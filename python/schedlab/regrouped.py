@@ -49,7 +49,7 @@ class Regrouped:
             case True:
                 return f"It has the same sign {where.replace(f' {metric.name} changes', ', where it changes')}."
             case False if agree and abs(change) > metric.margin_pct:
-                return f"THE VERDICT DEPENDS ON GROUPS: {where}."
+                return f"The verdict depends on groups: {where}."
         return f"The verdict depends on groups: {where}, which shows no direction."
 
     def holds(self, metric: Metric, j: Judgement) -> bool | None:

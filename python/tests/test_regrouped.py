@@ -33,7 +33,7 @@ def grouped(other: float, **more: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("other", "says"),
     [
-        (0.5, "THE VERDICT DEPENDS ON GROUPS: without groups probe.latency.p99 changes by -"),
+        (0.5, "The verdict depends on groups: without groups probe.latency.p99 changes by -"),
         (1.7, "It has the same sign without groups, where it changes by +"),
         (1.0, "The verdict depends on groups: without groups probe.latency.p99 changes by"),
     ],

@@ -57,7 +57,7 @@ def essential(comparison: Comparison) -> list[str]:
         *too_few_for_ranks(comparison),
         *_reasons(comparison, missing=True),
         *noise(comparison),
-        *robustness(comparison),
+        *drawn_verdicts(comparison),
         *(line for line in trouble(comparison) if len(comparison.pairs) != 1 or line not in comparison.same.values()),
     ]
 
@@ -210,9 +210,7 @@ def noise(comparison: Comparison) -> list[str]:
 def robustness(comparison: Comparison) -> list[str]:
     """In how many draws of the costs and ties each verdict holds, and whether it does under the other grouping."""
     found = comparison.robustness
-    if found is None:
-        return []
-    return [*_drawn_verdicts(comparison, found), *_regrouped(comparison, found.regrouped)]
+    return [*drawn_verdicts(comparison), *_regrouped(comparison, found.regrouped if found else None)]
 
 
 def _regrouped(comparison: Comparison, found: Regrouped | None) -> list[str]:
@@ -230,9 +228,10 @@ def _regrouped(comparison: Comparison, found: Regrouped | None) -> list[str]:
     return lines + ([f"{where} another sign or none: {', '.join(named[False])}"] if named[False] else [])
 
 
-def _drawn_verdicts(comparison: Comparison, found: Robustness) -> list[str]:
-    """In how many draws each verdict holds; nothing if only the grouping was changed."""
-    if not found.draws:
+def drawn_verdicts(comparison: Comparison) -> list[str]:
+    """In how many draws of the costs and ties each verdict holds; nothing if only the grouping was changed."""
+    found = comparison.robustness
+    if found is None or not found.draws:
         return []
     from schedlab.robust import outcomes
 
