@@ -30,6 +30,7 @@ from schedlab.statistics import (
 )
 from schedlab.store import Result
 from schedlab.validity import evidence, model_errors, validated
+from schedlab.validity.checked import is_about_preemption
 
 EVERY_PAIR = "all"
 """As a baseline: every variant against every other."""
@@ -107,7 +108,8 @@ def _judged(
     if result.arm == "sim":
         errors = model_errors(validity)
         judged = [replace(m, model=validated(scenario, m.metric, errors)) for m in judged]
-        judged = [_with_evidence(m, validity) for m in judged]
+        preempt = is_about_preemption(scenario)
+        judged = [_with_evidence(m, validity, preempt=preempt) for m in judged]
     same = {} if other else same_variants(scenario, result.arm, pairs)
     apart = differing(scenario, other.scenario) if other else ()
     return Comparison(
@@ -251,13 +253,13 @@ def _with_holm(metrics: Sequence[MetricComparison]) -> tuple[MetricComparison, .
     )
 
 
-def _with_evidence(m: MetricComparison, validity: Sequence[Path]) -> MetricComparison:
+def _with_evidence(m: MetricComparison, validity: Sequence[Path], *, preempt: bool) -> MetricComparison:
     """With what real kernels showed where the simulator showed such changes."""
 
     def checked(j: Judgement) -> Judgement:
         if j.effect == "none" or not j.difference.percent or j.difference.estimate is None:
             return j
-        return replace(j, evidence=evidence(m.metric, j.difference.estimate, validity))
+        return replace(j, evidence=evidence(m.metric, j.difference.estimate, validity, preempt=preempt))
 
     return replace(m, comparisons=tuple(checked(j) for j in m.comparisons))
 

@@ -55,8 +55,9 @@ def test_the_word_for_how_sure_is_a_share_of_checks(
 
 def test_checks_are_those_of_the_same_kind_and_about_the_same_size(monkeypatch: pytest.MonkeyPatch) -> None:
     metric = Metric(**P99)
-    checks = (("p99 latency", 0.1, "same"), ("p99 latency", 0.3, "WRONG"), ("p99 latency", 2.0, "not shown"),
-              ("p99 latency", 5.0, "same"), ("throughput", 0.1, "same"))  # fmt: skip
+    p99 = ("p99 latency", False)
+    checks = ((p99, 0.1, "same"), (p99, 0.3, "WRONG"), (p99, 2.0, "not shown"), (p99, 5.0, "same"),
+              (("throughput", False), 0.1, "same"), (("p99 latency", True), 0.1, "WRONG"))  # fmt: skip
     monkeypatch.setattr(found, "shipped", lambda: [Path("one")])
     monkeypatch.setattr(found, "_of_file", lambda _: checks)
     numbers = {pct: found.evidence(metric, pct) for pct in (10.0, -10.0, 20.0, 300.0, 3.0)}
@@ -67,6 +68,8 @@ def test_checks_are_those_of_the_same_kind_and_about_the_same_size(monkeypatch: 
         300.0: (1, 1, 0),
         3.0: (0, 0, 0),
     }
+    between_models = found.evidence(metric, 10.0, preempt=True)
+    assert (between_models.right, between_models.wrong) == (0, 1)
 
 
 def test_the_answer_says_which_how_much_and_how_sure(comparison: Any) -> None:

@@ -91,7 +91,7 @@ def how_sure(comparison: Comparison, m: MetricComparison, j: Judgement) -> str:
 
 
 def _checked(found: Evidence) -> str:
-    checks = f"{found.right} of {plural(found.checks, 'simulated change')} of {found.family} and about this size"
+    checks = f"{found.right} of {plural(found.checks, 'simulated change')} of {found.family} of about this size"
     rest = [
         f"{n} {what}" for n, what in ((found.wrong, "had the opposite sign"), (found.unseen, "could not be shown")) if n
     ]

@@ -1,7 +1,8 @@
 """How often simulated changes of one kind and about one size had the right sign on real kernels.
 
-The changes are those of the shipped validations, of preemption models too, and of files given with `--validity`. Only
-changes that are certain when simulated count, since a comparison names no others.
+The changes are those of the shipped validations and of files given with `--validity`. Only changes that are certain
+when simulated count, since a comparison names no others. Changes between preemption models on one kernel say little about
+changes between kernels, features and knobs, and the reverse, so each is checked against its own kind.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from schedlab.scenario import Metric
+from schedlab.scenario import Metric, Scenario
+from schedlab.validity.effects import effects
 from schedlab.validity.files import read, shipped
 from schedlab.validity.rows import family_of
 
@@ -60,11 +62,14 @@ class Evidence:
         return {**asdict(self), "checks": self.checks, "grade": self.grade}
 
 
-def evidence(metric: Metric, change_pct: float, files: Sequence[Path] = ()) -> Evidence:
-    """The checks of the metric's family for a change of about this size, in percent of the baseline."""
-    family, size = family_of(metric), _size(change_pct)
-    words = [word for of, own, word in _checks((*shipped(), *files)) if of == family and _about(own, size)]
-    return Evidence(family, words.count("same"), words.count("not shown"), words.count("WRONG"))
+def evidence(metric: Metric, change_pct: float, files: Sequence[Path] = (), *, preempt: bool = False) -> Evidence:
+    """The checks of the metric's family for a change of about this size, in percent of the baseline.
+
+    `preempt`: the change is one between preemption models.
+    """
+    kind, size = (family_of(metric), preempt), _size(change_pct)
+    words = [word for of, own, word in _checks((*shipped(), *files)) if of == kind and _about(own, size)]
+    return Evidence(kind[0], words.count("same"), words.count("not shown"), words.count("WRONG"))
 
 
 def _size(change_pct: float) -> float:
@@ -79,12 +84,25 @@ def _about(one: float, other: float) -> bool:
     return one <= NEAR * other and other <= NEAR * one
 
 
-def _checks(files: Iterable[Path]) -> Iterable[tuple[str, float, str]]:
+def is_about_preemption(scenario: Scenario) -> bool:
+    """Whether all variants set the preemption model."""
+    return all(v.changes.get("preempt") for v in scenario.variants)
+
+
+Check = tuple[tuple[str, bool], float, str]
+"""The family and whether preemption models were compared, the size, and the outcome."""
+
+
+def _checks(files: Iterable[Path]) -> Iterable[Check]:
     return (check for file in files for check in _of_file(file))
 
 
 @cache
-def _of_file(file: Path) -> tuple[tuple[str, float, str], ...]:
-    """Family, size and outcome of every simulated change of a stored validation."""
-    changes = ((effect, effect.of_simulated) for effect in read(file).effects)
-    return tuple((e.family, _size(e.simulated.percent or 0.0), word) for e, word in changes if word)
+def _of_file(file: Path) -> tuple[Check, ...]:
+    """Every simulated change of a stored validation."""
+    return tuple(
+        ((effect.family, is_about_preemption(trial.measured.scenario)), _size(effect.simulated.percent or 0.0), word)
+        for trial in read(file).trials
+        for effect in effects(trial.simulated, trial.measured)
+        if (word := effect.of_simulated)
+    )

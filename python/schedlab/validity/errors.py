@@ -12,6 +12,7 @@ from typing import Any
 from schedlab.scenario import Metric, Scenario
 from schedlab.statistics import median
 from schedlab.statistics.interval import percent_of
+from schedlab.validity.checked import is_about_preemption
 from schedlab.validity.files import read, shipped
 from schedlab.validity.rows import family_of
 from schedlab.validity.validation import Trial, Validation, machine_of
@@ -94,7 +95,7 @@ def model_errors(files: Iterable[Path] = ()) -> tuple[ModelError, ...]:
 def _of_file(file: Path) -> tuple[ModelError, ...]:
     found = read(file)
     # What preemption models change on one kernel says little about changes between kernels, features and knobs.
-    trials = [t for t in found.trials if not all(v.changes.get("preempt") for v in t.measured.scenario.variants)]
+    trials = [t for t in found.trials if not is_about_preemption(t.measured.scenario)]
     return tuple(of_validation(replace(found, trials=trials)))
 
 
