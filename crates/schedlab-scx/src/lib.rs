@@ -4,6 +4,7 @@
 //! Not modelled: bypass, control groups, core scheduling, hotplug, tasks of other classes, caches and NUMA nodes in
 //! `select_cpu_dfl`, and the time that operations take.
 
+mod class;
 mod core;
 mod dispatch;
 mod kfunc;

@@ -1,8 +1,8 @@
 """How often simulated changes of one kind and about one size had the right sign on real kernels.
 
 The changes are those of the shipped validations and of files given with `--validity`. Only changes that are certain
-when simulated count, since a comparison names no others. Changes between preemption models on one kernel say little about
-changes between kernels, features and knobs, and the reverse, so each is checked against its own kind.
+when simulated count, since a comparison names no others. Changes between preemption models on one kernel say little
+about changes between kernels, features and knobs, and the reverse, so each is checked against its own kind.
 """
 
 from __future__ import annotations
