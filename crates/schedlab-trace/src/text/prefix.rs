@@ -49,7 +49,7 @@ fn bracketed<'a>(found: TaskAndCpu<'a>, columns: &Columns) -> Result<Prefix<'a>,
 /// ftrace with the option latency-format: `comm-pid   cpuflags   12us+: event: fields`.
 fn latency<'a>(line: &'a str, columns: &Columns) -> Option<Prefix<'a>> {
     let (at, _) = line.match_indices("us").find(|(at, _)| {
-        let (before, after) = (line[..*at].as_bytes(), line[at + 2..].as_bytes());
+        let (before, after) = (&line.as_bytes()[..*at], &line.as_bytes()[at + 2..]);
         let marked = matches!(after, [b':', ..] | [b' ' | b'+' | b'!' | b'#' | b'*' | b'@' | b'$', b':', ..]);
         marked && before.last().is_some_and(u8::is_ascii_digit)
     })?;

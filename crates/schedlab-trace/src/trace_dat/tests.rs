@@ -27,7 +27,7 @@ fn page(times: &[Nanos], lost: Option<u64>) -> Vec<u8> {
         let kind = Kind::Switch { prev, prev_prio: 120, prev_state: state, next, next_prio: 120 };
         let words = Words { comm: "a", other_comm: "b", prev_state: "" };
         encode(&Body::Event(kind, words), Flags::NONE, prev, &mut raw);
-        let head = ((*time - last) as u32) << 5 | raw.len() as u32 / 4;
+        let head = (((*time - last) as u32) << 5) | (raw.len() as u32 / 4);
         page.extend_from_slice(&head.to_le_bytes());
         page.extend_from_slice(&raw);
         last = *time;
@@ -81,8 +81,11 @@ fn file(options: &[Opt<'_>], top: &[Vec<u8>], instances: &[(&str, Vec<Vec<u8>>)]
     file
 }
 
-/// Times of events, with the number of lost events before each, and the notes.
-fn read(bytes: &[u8], buffer: Option<&str>) -> Result<(Vec<(Nanos, u64)>, Vec<String>), TraceError> {
+/// Times of events, with the number of lost events before each.
+type Read = Vec<(Nanos, u64)>;
+
+/// The events and the notes.
+fn read(bytes: &[u8], buffer: Option<&str>) -> Result<(Read, Vec<String>), TraceError> {
     let input = BufReader::new(Cursor::new(bytes.to_vec()));
     let mut reader = TraceDatReader::new(Box::new(input), Path::new("some.dat"), buffer)?;
     let mut found = Vec::new();
@@ -103,7 +106,8 @@ fn clocks_other_than_ns_are_converted_or_refused() {
     let pages = [page(&TIMES, None)];
     let plain = vec![(3_000_000, 0), (6_000_000, 0)];
     let halved = vec![(1_500_000, 0), (3_000_000, 0)];
-    let cases: [(&[Opt<'_>], Result<Vec<(Nanos, u64)>, &str>); 7] = [
+    type Case<'a> = (&'a [Opt<'a>], Result<Read, &'a str>);
+    let cases: [Case<'_>; 7] = [
         (&[], Ok(plain.clone())),
         (&[(CLOCK, b"[local] global counter x86-tsc\n\0")], Ok(plain.clone())),
         (&[(CLOCK, b"local [mono] x86-tsc\n\0"), (TSC2NSEC, &scale)], Ok(plain)),
