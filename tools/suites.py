@@ -64,7 +64,7 @@ SUITES = [
     Suite("policy", "rust", "cargo test --no-fail-fast -p schedlab-policy", 1.5),
     Suite("replay", "rust", "cargo test --no-fail-fast -p schedlab-replay", 5),
     Suite("simulator", "rust", "cargo test --no-fail-fast -p schedlab-spec -p schedlab-sim -p schedlab-lab", 6.5),
-    Suite("bpf", "rust", "cargo test --no-fail-fast -p schedlab-bpf -p schedlab-scx", 1),
+    Suite("bpf", "rust", "cargo test --no-fail-fast -p schedlab-bpf -p schedlab-scx", 0.3),
     Suite("agent", "rust", "cargo test --no-fail-fast -p schedlab-agent", 2),
     Suite("python-format", "lint", "ruff format --check python tools", 0.2),
     Suite("python-lint", "lint", "ruff check python tools", 0.2),

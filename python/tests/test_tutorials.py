@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import schedlab
+from schedlab.render import text
 from schedlab.render.grid import percent
-from schedlab.render.table import render as text
 
 ROOT = Path(__file__).parents[2]
 FIRST = ROOT / "scenarios" / "first.toml"

@@ -1,4 +1,5 @@
-//! A log-linear histogram of 64-bit samples: constant memory, relative error below 2^-10, exact count, sum, min, max.
+//! A log-linear histogram of 64-bit samples: memory that does not grow with them, relative error below 2^-10, exact count,
+//! sum, min, max.
 
 use schedlab_model::Table;
 
@@ -10,6 +11,7 @@ const BUCKETS: usize = ((64 - SUB_BITS as usize) << SUB_BITS) + (1 << SUB_BITS);
 /// Counts samples per bucket. Values below 2^11 have a bucket each; above, every power of two has 1024 buckets.
 #[derive(Debug)]
 pub struct Histogram {
+    /// Empty before the first sample: most series of a run have none.
     counts: Table<u64>,
     count: u64,
     sum: u128,
@@ -61,7 +63,7 @@ impl Stat {
 
 impl Default for Histogram {
     fn default() -> Self {
-        Histogram { counts: vec![0; BUCKETS].into(), count: 0, sum: 0, min: u64::MAX, span: 0 }
+        Histogram { counts: Table::default(), count: 0, sum: 0, min: u64::MAX, span: 0 }
     }
 }
 
@@ -82,9 +84,21 @@ impl Histogram {
         if value.wrapping_sub(self.min) > self.span {
             self.widen(value, value);
         }
-        self.counts[bucket(value)] += 1;
+        match self.counts.get_mut(bucket(value)) {
+            Some(count) => *count += 1,
+            None => self.begin()[bucket(value)] += 1,
+        }
         self.count += 1;
         self.sum += u128::from(value);
+    }
+
+    /// The buckets, which have their place from now on.
+    #[cold]
+    fn begin(&mut self) -> &mut Table<u64> {
+        if self.counts.is_empty() {
+            self.counts = vec![0; BUCKETS].into();
+        }
+        &mut self.counts
     }
 
     #[cold]
@@ -106,7 +120,7 @@ impl Histogram {
         }
         self.widen(other.min, other.max());
         let held = bucket(other.min)..=bucket(other.max());
-        self.counts[held.clone()].iter_mut().zip(&other.counts[held]).for_each(|(count, more)| *count += more);
+        self.begin()[held.clone()].iter_mut().zip(&other.counts[held]).for_each(|(count, more)| *count += more);
         self.count += other.count;
         self.sum += other.sum;
     }
@@ -118,8 +132,9 @@ impl Histogram {
         if self.count == earlier.count {
             return part;
         }
+        part.begin();
         for index in bucket(self.min)..=bucket(self.max()) {
-            let more = self.counts[index] - earlier.counts[index];
+            let more = self.counts[index] - earlier.counts.get(index).unwrap_or(&0);
             if more > 0 {
                 let value = highest(index).clamp(self.min, self.max());
                 part.widen(value, value);
@@ -149,6 +164,22 @@ impl Histogram {
             Stat::Mean => self.sum as f64 / self.count as f64,
             Stat::Min => self.min as f64,
             Stat::Count => self.count as f64,
+        })
+    }
+
+    /// The statistics of [`Stat::ALL`] in its order, each as [`Histogram::stat`] gives it, in one walk over the buckets.
+    #[must_use]
+    pub fn stats(&self) -> [Option<f64>; Stat::ALL.len()] {
+        let percentile =
+            |(_, stat): &(_, Stat)| if let Stat::Percentile(percent) = stat { Some((*percent, 0)) } else { None };
+        let mut points: Vec<(f64, u64)> = Stat::ALL.iter().filter_map(percentile).collect();
+        if self.count > 0 {
+            self.fill(&mut points);
+        }
+        let mut values = points.into_iter();
+        Stat::ALL.map(|(_, stat)| match stat {
+            Stat::Percentile(_) => values.next().filter(|_| self.count > 0).map(|(_, value)| value as f64),
+            other => self.stat(other),
         })
     }
 
@@ -329,6 +360,14 @@ mod tests {
             let all = of(&parts.concat());
             prop_assert_eq!(merged.curve(), all.curve());
             prop_assert_eq!(Stat::ALL.map(|(_, stat)| merged.stat(stat)), Stat::ALL.map(|(_, stat)| all.stat(stat)));
+        }
+    }
+
+    #[test]
+    fn all_statistics_in_one_walk_are_those_of_a_walk_for_each() {
+        for samples in [&[][..], &[0], &[u64::MAX], &[7, 7, 3_000_000], &[1, 2, 3, 4, 5, 6, 7, 8, 9, 1_000_000_000]] {
+            let all = of(samples);
+            assert_eq!(all.stats(), Stat::ALL.map(|(_, stat)| all.stat(stat)), "{samples:?}");
         }
     }
 

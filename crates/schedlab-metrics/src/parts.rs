@@ -66,7 +66,8 @@ fn of_samples(later: &App, earlier: &App) -> Histogram {
 }
 
 fn sampled(name: &str, thirds: [Histogram; 2], parts: &mut Parts) {
-    for (stat_name, stat) in Stat::ALL {
-        parts.push((format!("{name}.{stat_name}"), [0, 1].map(|third| thirds[third].stat(stat))));
+    let [second, last] = thirds.map(|third| third.stats());
+    for ((stat_name, _), values) in Stat::ALL.iter().zip(second.into_iter().zip(last)) {
+        parts.push((format!("{name}.{stat_name}"), [values.0, values.1]));
     }
 }

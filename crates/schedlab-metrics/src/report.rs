@@ -180,9 +180,9 @@ impl Report {
     }
 
     fn add_sampled(&mut self, name: &str, unit: Unit, scale: f64, histogram: &Histogram) {
-        for (stat_name, stat) in Stat::ALL {
+        for ((stat_name, stat), value) in Stat::ALL.into_iter().zip(histogram.stats()) {
             let scale = if stat == Stat::Count { 1.0 } else { scale };
-            self.metrics.push((format!("{name}.{stat_name}"), histogram.stat(stat).map(|value| value * scale)));
+            self.metrics.push((format!("{name}.{stat_name}"), value.map(|value| value * scale)));
         }
         let shown = |stat| histogram.stat(stat).unwrap_or(0.0) * scale;
         let series = Series {
