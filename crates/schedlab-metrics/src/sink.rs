@@ -19,9 +19,11 @@ impl Metrics {
     #[cold]
     fn end_third(&mut self, now: Nanos) {
         while now >= self.next_third {
-            let mut state = Metrics { thirds: Vec::new(), ..self.clone() };
+            let mut thirds = std::mem::take(&mut self.thirds);
+            let mut state = self.clone();
             state.close(self.next_third);
-            self.thirds.push(state);
+            thirds.push(state);
+            self.thirds = thirds;
             self.next_third = self.plan.end_of_third(self.thirds.len()).unwrap_or(Nanos::MAX);
         }
     }
