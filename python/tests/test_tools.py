@@ -97,7 +97,7 @@ def test_what_the_tests_need_is_pinned() -> None:
 
 
 TOOLS_WRITE = {".cache", ".local", ".config", ".debug"}
-"""What the tools that tests start create in a home directory: caches, chromium's settings, objects that perf has seen."""
+"""What tools that tests start create in a home directory: caches, settings of chromium, objects that perf has seen."""
 
 
 def test_tests_run_with_an_empty_home(empty_home: Path) -> None:
