@@ -221,4 +221,4 @@ def _in_sight(scenario: Scenario, sample: Sample) -> None:
 
 def middle(sample: Sample) -> int:
     """The moment that is asked about: the midpoint between when a thread took the request and its end."""
-    return max(0, sample.at_ns - (sample.ns - sample.parts.parts["queued"]) // 2)
+    return max(0, sample.at_ns - (sample.ns - sample.parts.in_queue) // 2)

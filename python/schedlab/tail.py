@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from schedlab.outcome import Series
     from schedlab.scenario import Scenario
 
-PARTS = ("queued", "behind", "waking", "stolen", "ran", "slept", "unknown")
+PARTS = ("queued", "throttled", "behind", "waking", "stolen", "ran", "served", "slept", "unknown")
 """The parts of a sample in the order of the page; see the engine's `tail` for what each is."""
 SLOW_SHARE = 0.01
 FEWEST = 10
@@ -34,7 +34,7 @@ LONGEST_NS = 2**63 - 1
 
 @dataclass(slots=True)
 class Parts:
-    """What samples consist of, in ns; of one sample, or the sums over many."""
+    """What samples consist of along their critical path, in ns; of one sample, or the sums over many."""
 
     ns: int = 0
     parts: Counter[str] = field(default_factory=Counter)
@@ -46,13 +46,21 @@ class Parts:
     """What ran on the host during `stolen`, by name."""
     wakers: Counter[tuple[str, str]] = field(default_factory=Counter)
     """What ended the sleeps: its kind (interrupt, task, unknown) and the name of a task."""
-    threads: tuple[int, int, int] = (0, 0, 0)
-    """What the threads of the program did during `queued`: ns times threads running, runnable, asleep."""
+    threads: tuple[int, int, int, int] = (0, 0, 0, 0)
+    """What the threads of the program did during `in_queue`: ns times threads running, runnable, asleep, throttled."""
+    in_queue: int = 0
+    """The time in a queue of the workload; the parts contain it."""
+    pools: Counter[str] = field(default_factory=Counter)
+    """What was out of runtime during `throttled`: the path of a group, or what else has a budget."""
+    waiters: Counter[str] = field(default_factory=Counter)
+    """What waited during `behind`, `waking` and `throttled`, by name."""
+    servers: Counter[str] = field(default_factory=Counter)
+    """What ran during `served`, by name."""
 
     @classmethod
     def of(cls, d: runs.Account) -> Parts:
         wakers = Counter({(kind, name): ns for kind, name, ns in d["wakers"]})
-        running, runnable, asleep = d["threads"]
+        running, runnable, asleep, throttled = d["threads"]
         return cls(
             d["ns"],
             Counter(d["parts"]),
@@ -60,21 +68,29 @@ class Parts:
             Counter(d["before"]),
             Counter(d["thieves"]),
             wakers,
-            (running, runnable, asleep),
+            (running, runnable, asleep, throttled),
+            d["in_queue"],
+            Counter(d["pools"]),
+            Counter(d["waiters"]),
+            Counter(d["servers"]),
         )
 
     def add(self, other: Parts) -> None:
         self.ns += other.ns
         self.elsewhere += other.elsewhere
+        self.in_queue += other.in_queue
         for mine, theirs in (
             (self.parts, other.parts),
             (self.before, other.before),
             (self.thieves, other.thieves),
+            (self.pools, other.pools),
+            (self.waiters, other.waiters),
+            (self.servers, other.servers),
         ):
             mine.update(theirs)
         self.wakers.update(other.wakers)
-        a, b, c = (x + y for x, y in zip(self.threads, other.threads, strict=True))
-        self.threads = (a, b, c)
+        a, b, c, d = (x + y for x, y in zip(self.threads, other.threads, strict=True))
+        self.threads = (a, b, c, d)
 
 
 @dataclass(slots=True)
@@ -157,8 +173,8 @@ class SeedTail:
     slowest: Sequence[Sample]
     loads: Sequence[Load]
     quota: bool = False
-    """Whether a control group has a quota: time in which it is throttled is part of `behind` and `waking`, and of
-    `queued` if the threads that serve the queue were throttled."""
+    """Whether a control group has a quota in a kernel whose throttling is not shown: that of the host, or of a guest
+    that is not the first. There, time in which it is throttled is part of `behind`, `waking` and `stolen`."""
 
 
 @dataclass(frozen=True, slots=True)

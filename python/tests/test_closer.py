@@ -132,6 +132,7 @@ def test_the_page_is_small_and_says_it_without_scripts(comparison: Comparison, l
         "Was the machine overloaded?",
         "What explain says of each",
         '<svg class="timeline"',
+        '<figure><div id="causes"',
     ):
         assert part in still
 
@@ -307,9 +308,11 @@ def test_the_time_in_a_queue_is_not_the_tasks() -> None:
 
 
 def test_the_parts_of_one_sample_are_listed_longest_first() -> None:
-    parts = Parts(500, Counter(queued=300, ran=150, behind=50, slept=0), before=Counter(hog=50))
+    parts = Parts(500, Counter(queued=300, ran=150, behind=50, slept=0), before=Counter(hog=50), in_queue=300)
     text = where_it_went(parts)
-    assert text == "in a queue 0.000300 ms; running 0.000150 ms; behind other tasks 0.000050 ms (hog (100%))"
+    first, *rest = text.split("; ")
+    assert first == "in a queue while its thread ran 0.000300 ms"
+    assert rest == ["running 0.000150 ms", "behind other tasks 0.000050 ms (hog (100%))"]
     sample = Sample(600, 5, "web", "CPU 0", parts)
     assert middle(sample) == 500
 
@@ -360,12 +363,103 @@ def test_time_in_a_queue_is_a_property_of_the_metric(declared: bool) -> None:
     text = POOL.replace("QUEUEING", ", queueing = true" if declared else "")
     found = engine.tail(engine.loads(text, "pool.toml", {}), "one", 1, "web.wait", [(0, LONGEST_NS)])
     band = found["bands"][0]
-    assert (band["parts"]["queued"] == band["ns"]) is declared
+    assert (band["parts"]["ran"] == 0) is declared
     if declared:
-        running, runnable, asleep = band["threads"]
+        assert band["in_queue"] == band["ns"]
+        assert band["parts"]["queued"] > 0.99 * band["ns"]
+        running, runnable, asleep, throttled = band["threads"]
         assert running > 0.9 * (running + runnable + asleep)
+        assert throttled == 0
         first, last = (found["tenths"][i][1] / found["tenths"][i][0] for i in (0, 9))
         assert last > 5 * first
+
+
+TIER = """
+machine = { base = "laptop-8", topology = { cores-per-llc = 1 } }
+duration = "400ms"
+noise = false
+workload = [
+    { name = "web", task = [
+        { name = "client", program = [{ loop = "forever", do = [
+            { timer = "next", period = "20ms" },
+            { begin = "latency" },
+            { post = "request" },
+            { wait = "answer" },
+            { end = "latency" },
+        ] }] },
+        { name = "worker", nice = 19, program = [{ loop = "forever", do = [
+            { wait = "request" },
+            { run = "100us" },
+            { post = "answer" },
+        ] }] },
+    ] },
+    { use = "hog" },
+]
+variant = [{ name = "one", kernel = "6.1" }]
+"""
+
+
+def test_the_wait_of_the_worker_is_that_of_the_request() -> None:
+    """The client sleeps while its worker, of nice 19, waits behind the hog."""
+    engine = native_engine()
+    found = engine.tail(engine.loads(TIER, "tier.toml", {}), "one", 1, "web.latency", [(0, LONGEST_NS)])
+    band = found["bands"][0]
+    assert band["count"] > 5
+    assert sum(band["parts"].values()) == band["ns"]
+    assert band["parts"]["behind"] > 0.8 * band["ns"]
+    assert band["before"].get("hog", 0) > 0.8 * band["parts"]["behind"]
+    assert band["servers"]["worker"] == band["parts"]["served"] >= band["count"] * 100_000
+    assert band["parts"]["slept"] == 0
+
+
+QUOTA = """
+machine = { base = "laptop-8", topology = { cores-per-llc = 1 } }
+duration = "1s"
+noise = false
+cgroup = [{ name = "web", quota = "20ms", period = "100ms" }]
+workload = [
+    { use = "cyclictest", name = "probe", cgroup = "web", interval = "1ms" },
+    { use = "hog", name = "limited", cgroup = "web" },
+    { use = "hog", name = "free" },
+]
+variant = [{ name = "one", kernel = "KERNEL" }]
+"""
+
+
+@pytest.mark.parametrize("kernel", ["5.2", "6.1", "6.12.107", "6.18.2", "7.2"])
+def test_throttled_time_is_named_by_its_group(kernel: str) -> None:
+    """The group may run for 20 ms of every 100 ms, and its hog uses all of that."""
+    engine = native_engine()
+    text = QUOTA.replace("KERNEL", kernel)
+    found = engine.tail(engine.loads(text, "quota.toml", {}), "one", 1, "probe.latency", [(20_000_000, LONGEST_NS)])
+    band = found["bands"][0]
+    assert band["count"] >= 5
+    assert band["pools"] == {"/web": band["parts"]["throttled"]}
+    assert band["parts"]["throttled"] > 0.9 * band["ns"]
+    assert found["quota"] is False
+
+
+REAL_TIME = """
+machine = { base = "laptop-8", topology = { cores-per-llc = 1 } }
+duration = "3s"
+noise = false
+workload = [
+    { use = "cyclictest", name = "probe", interval = "1ms", priority = 20 },
+    { use = "hog", policy = "fifo:10" },
+]
+variant = [{ name = "one", kernel = "6.1" }]
+"""
+
+
+def test_real_time_throttling_is_named() -> None:
+    """The class may run for 950 ms of every second; nothing else is runnable in the rest."""
+    engine = native_engine()
+    found = engine.tail(engine.loads(REAL_TIME, "rt.toml", {}), "one", 1, "probe.latency", [(10_000_000, LONGEST_NS)])
+    band = found["bands"][0]
+    assert band["count"] >= 2
+    assert band["pools"] == {"the real-time class": band["parts"]["throttled"]}
+    assert band["parts"]["throttled"] > 0.9 * band["ns"]
+    assert band["parts"]["waking"] < 0.01 * band["ns"]
 
 
 @pytest.mark.parametrize("of", ['"load.time"', '"sched.wakeup_latency", stat = "p99"'])

@@ -39,7 +39,7 @@ def test_a_quota_is_named_as_a_possible_cause_instead_of_overload() -> None:
     limited = replace(found, seeds=[replace(one, quota=True) for one in found.seeds])
     text = cause(limited, "m")
     assert "overloaded" not in text
-    assert "A control group has a quota, and time in which it was throttled counts as waiting here" in text
+    assert "has a quota; time in which it was throttled counts as waiting here" in text
 
 
 @pytest.mark.parametrize(("slow", "want"), [(145, "the slowest 41% of m (145 of"), (10, "the slowest 3% of m (10 of")])

@@ -1,7 +1,5 @@
 //! A run that is advanced instant by instant; the state of its scheduler can be read in between.
 
-use std::sync::atomic::AtomicBool;
-
 use schedlab_model::{CpuId, KernelId, Nanos, Pid, TaskId};
 use schedlab_policy::decision::Decision;
 use schedlab_policy::fair::QueueView;
@@ -12,7 +10,7 @@ use schedlab_trace::Sink;
 use crate::error::SimError;
 use crate::kernel::{Kernel, Life};
 use crate::programs::Programs;
-use crate::run::Source;
+use crate::run::{Source, Watch};
 use crate::world::{Ended, System, Systems, VirtualSystems, World};
 
 /// A run in progress, seen as one kernel does: the only one, or that of the first guest.
@@ -96,10 +94,10 @@ impl<'a, S: Sink> Session<'a, S> {
     }
 
     /// Handles the next instant; `Some` once the run has ended.
-    pub fn step(&mut self, cancel: &AtomicBool) -> Result<Option<Ended>, SimError> {
+    pub fn step<W: Watch>(&mut self, watch: &W) -> Result<Option<Ended>, SimError> {
         match &mut self.0 {
-            Worlds::Bare(world) => world.step(cancel),
-            Worlds::Hosted(world) => world.step(cancel),
+            Worlds::Bare(world) => world.step(watch),
+            Worlds::Hosted(world) => world.step(watch),
         }
     }
 

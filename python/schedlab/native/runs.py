@@ -36,10 +36,14 @@ class Account(TypedDict):
     ns: int
     parts: dict[str, int]
     elsewhere: int
+    in_queue: int
+    pools: dict[str, int]
     before: dict[str, int]
+    waiters: dict[str, int]
+    servers: dict[str, int]
     thieves: dict[str, int]
     wakers: list[tuple[str, str, int]]
-    threads: tuple[int, int, int]
+    threads: tuple[int, int, int, int]
 
 
 class Band(Account):

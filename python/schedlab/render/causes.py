@@ -7,28 +7,36 @@ from collections.abc import Sequence
 
 from schedlab.render.amounts import NAMED, names, share, time
 from schedlab.render.cells import plural
-from schedlab.render.markup import cells, escape, table
+from schedlab.render.markup import cells, details, escape, table
 from schedlab.render.overload import overload
 from schedlab.tail import PARTS, SLOW_SHARE, Band, SeedTail, Tail
 
 LABELS = {
-    "queued": "in a queue of the workload, before a task took it",
+    "queued": "in a queue of the workload, while the thread that then took it ran something else",
+    "throttled": "runnable, but throttled: no runtime was left",
     "behind": "runnable, while other tasks ran on that CPU",
     "waking": "runnable, while nothing ran on that CPU (wakeup, idle exit)",
     "stolen": "its vCPU waited for a CPU of the host (stolen time)",
     "ran": "running",
-    "slept": "asleep",
+    "served": "asleep, while the task that then woke it ran",
+    "slept": "asleep, until an interrupt or a task that has ended",
     "unknown": "older than the recorded history",
 }
 WORDS = {
-    "queued": "queueing, before a thread took the request",
+    "queued": "queueing, while the thread that then took the request ran something else",
+    "throttled": "throttling",
     "behind": "waiting for a CPU behind other tasks",
     "waking": "waiting on a CPU on which nothing ran (the wakeup and the exit from idle)",
     "stolen": "stolen time, in which its vCPU waited for a CPU of the host",
     "ran": "running: these samples need more CPU time",
+    "served": "sleep, while a task ran that then woke it",
     "slept": "sleep",
     "unknown": "older than the recorded history",
 }
+
+
+SAME = 0.01
+"""If slow samples are longer than typical ones by no more than this share, nothing makes them slow."""
 
 
 def growth(slow: Band, middle: Band) -> dict[str, float]:
@@ -53,10 +61,14 @@ def cause(tail: Tail, metric: str) -> str:
     more = growth(slow, middle)
     count = f"{slow.count:,} of {tail.samples:,} samples of {plural(len(tail.seeds), 'seed')}"
     mean, typical = slow.parts.ns / slow.count, middle.parts.ns / middle.count
+    extra = sum(ns for ns in more.values() if ns > 0)
+    first = f"{tail.variant}: {slowest(tail)} of {metric} ({count}) take {time(mean)} on average"
+    if mean <= typical * (1 + SAME):
+        text = f"{first}, hardly longer than one in the middle, so nothing makes them slow. {overload(tail, '', slow)}"
+        return text.strip()
     lines = [
-        f"{tail.variant}: {slowest(tail)} of {metric} ({count}) take {time(mean)} on average, one in the middle "
-        f"{time(typical)}.",
-        f"Of the extra {time(sum(ns for ns in more.values() if ns > 0))} over a typical one, {time(more[part])} "
+        f"{first}, one in the middle {time(typical)}.",
+        f"Of the extra {time(extra)} over a typical one, {time(more[part])} "
         f"({share(of_it, 1)}) is {WORDS[part]}{_detail(part, slow)}.",
         _agreement(tail, part),
         _quota(tail, part) or overload(tail, part, slow),
@@ -70,33 +82,50 @@ def slowest(tail: Tail) -> str:
 
 
 def _quota(tail: Tail, part: str) -> str:
-    """That a quota may be the cause of a wait, if a control group has one."""
-    if part not in ("queued", "behind", "waking") or not any(one.quota for one in tail.seeds):
+    """That a quota may be the cause of a wait, if there is one in a kernel whose throttling is not shown."""
+    if part not in ("queued", "behind", "waking", "stolen") or not any(one.quota for one in tail.seeds):
         return ""
     return (
-        "A control group has a quota, and time in which it was throttled counts as waiting here. The explanations of "
-        "the slowest samples below say whether a group was throttled."
+        "A control group of the host, or of a guest that is not the first, has a quota; time in which it was throttled "
+        "counts as waiting here."
     )
 
 
 def _detail(part: str, slow: Band) -> str:
     """What the part consists of."""
     p = slow.parts
+    if part == "throttled" and p.pools:
+        return f" by the budget of {names(p.pools, p.parts['throttled'])}{_whose(slow, part)}"
     if part == "behind" and p.before:
-        return f": {names(p.before, p.parts['behind'])} ran there"
+        return f": {names(p.before, p.parts['behind'])} ran there{_whose(slow, part)}"
     if part == "stolen" and p.thieves:
         return f": {names(p.thieves, p.parts['stolen'])} ran there"
+    if part == "waking":
+        return _whose(slow, part)
+    if part == "served" and p.servers:
+        return f": {names(p.servers, p.parts['served'])}"
     if part == "slept":
         return f", ended by {_woken(slow)}"
     if part == "queued" and any(p.threads):
-        return f"; meanwhile the threads of {names(slow.tasks, slow.count, only=True)} were {threads(slow)}"
+        of = names(slow.tasks, slow.count, only=True)
+        return f"; while requests were queued, the threads of {of} were {threads(slow)}"
     return ""
+
+
+def _whose(slow: Band, part: str) -> str:
+    """Which tasks waited, if they are not only those of the samples."""
+    p = slow.parts
+    if not set(p.waiters) - set(slow.tasks):
+        return ""
+    waited = sum(p.parts[one] for one in ("throttled", "behind", "waking"))
+    others = "" if waited == p.parts[part] else " (of all waiting)"
+    return f"; it is the critical path that waited: {names(p.waiters, waited)}{others}"
 
 
 def threads(slow: Band) -> str:
     """What the threads of the program did while requests waited in their queue."""
     total = sum(slow.parts.threads)
-    states = ("running", "runnable without a CPU", "asleep")
+    states = ("running", "runnable without a CPU", "asleep", "throttled")
     shown = zip(slow.parts.threads, states, strict=True)
     return ", ".join(f"{share(ns, total)} {what}" for ns, what in shown if ns) or "-"
 
@@ -148,11 +177,13 @@ def _one_seed(tail: Tail) -> tuple[int, float] | None:
 
 
 SHORT = {
-    "queued": "in a queue",
+    "queued": "in a queue while its thread ran",
+    "throttled": "throttled",
     "behind": "behind other tasks",
     "waking": "while nothing ran",
     "stolen": "stolen from the vCPU",
     "ran": "running",
+    "served": "asleep while its waker ran",
     "slept": "asleep",
     "unknown": "older than the recorded history",
 }
@@ -164,13 +195,16 @@ MEANS = (
 )
 
 
-def causes(tails: Sequence[Tail], metric: str, undecided: str = "") -> str:
-    """The section of a page; `undecided` as for `difference`."""
-    said = [cause(one, metric) for one in tails]
-    said += [difference(tails[0], tails[1], undecided)] if len(tails) > 1 else []
-    said.append(MEANS)
-    shown = "".join(f"<p>{escape(text)}</p>" for text in said if text)
-    return f"<h2>What makes the slowest {_much(tails)}slow</h2>{shown}{_parts(tails, metric)}{_common(tails)}"
+def causes(tails: Sequence[Tail], metric: str, undecided: str = "", picture: str = "") -> str:
+    """The section of a page: the difference and the picture; the rest in words after a click. `undecided` as for
+    `difference`.
+    """
+    head = f"<h2>What makes the slowest {_much(tails)}slow</h2>"
+    first = difference(tails[0], tails[1], undecided) if len(tails) > 1 else ""
+    words = "".join(f"<p>{escape(text)}</p>" for text in [*(cause(one, metric) for one in tails), MEANS])
+    shown = (f"<p>{escape(first)}</p>" if first else "") + picture
+    rest = details("The causes of each variant in words", words)
+    return f"{head}{shown}{rest}{_parts(tails, metric)}{_common(tails)}"
 
 
 def _much(tails: Sequence[Tail]) -> str:
@@ -224,6 +258,26 @@ def _count(tail: Tail) -> str:
 def _instead(tail: Tail) -> str:
     p = tail.slow.parts
     return names(p.before, p.parts["behind"]) if p.before else ""
+
+
+def _pools(tail: Tail) -> str:
+    p = tail.slow.parts
+    return names(p.pools, p.parts["throttled"]) if p.pools else ""
+
+
+def _waiters(tail: Tail) -> str:
+    p = tail.slow.parts
+    return names(p.waiters, p.waiters.total()) if p.waiters else ""
+
+
+def _in_queue(tail: Tail) -> str:
+    p = tail.slow.parts
+    return f"{share(p.in_queue, p.ns)} of their time, which the parts above contain" if p.in_queue else ""
+
+
+def _servers(tail: Tail) -> str:
+    p = tail.slow.parts
+    return names(p.servers, p.parts["served"]) if p.servers else ""
 
 
 def _elsewhere(tail: Tail) -> str:
@@ -287,9 +341,13 @@ def by_thirds(seeds: Sequence[SeedTail]) -> list[float | None]:
 ORDER = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 QUESTIONS = (
     ("how many", _count),
+    ("what waited for a CPU", _waiters),
+    ("what had no runtime left", _pools),
     ("while it was runnable, what ran there", _instead),
     ("meanwhile another CPU was idle", _elsewhere),
+    ("in a queue of the workload", _in_queue),
     ("while it was queued, the threads were", _threads),
+    ("what ran before it woke the task", _servers),
     ("what ended its sleep", _sleep),
     ("what ran on the vCPU's host CPU", _thieves),
     ("which tasks", _tasks),

@@ -6,8 +6,10 @@ from schedlab.closer import Closer, marks_of, middle
 from schedlab.comparison import Comparison
 from schedlab.render.amounts import names
 from schedlab.render.capacity import capacity
+from schedlab.render.cause_bars import bars
 from schedlab.render.causes import SHORT, causes
 from schedlab.render.explanation import divergence_text, why_lines
+from schedlab.render.figure import figure
 from schedlab.render.grid import fold
 from schedlab.render.markup import cells, details, escape, table
 from schedlab.render.queue import ms
@@ -35,8 +37,10 @@ def causes_and_load(comparison: Comparison, found: Closer | str | None) -> list[
         return []
     undecided = _undecided(comparison, found)
     machine = found.scenario.description["machine"]
+    spec = bars(found.tails, found.metric)
+    picture = figure("causes", spec) if spec else ""
     return [
-        causes(found.tails, found.metric, undecided),
+        causes(found.tails, found.metric, undecided, picture),
         capacity(found.tails, comparison.columns, found.metric, machine),
     ]
 
@@ -93,7 +97,7 @@ def _slowest(found: Closer) -> str:
         answers.append(details(question, f"<pre>{shown}</pre>"))
     if not rows:
         return ""
-    queued = any(slow.sample.parts.parts["queued"] for slow in found.slowest)
+    queued = any(slow.sample.parts.in_queue for slow in found.slowest)
     caption = (
         f"The longest samples of {found.metric} with seed {found.seed}: where their time went, and what the task "
         f"did at the midpoint{' after a thread took the request' if queued else ''}"
@@ -111,11 +115,8 @@ def where_it_went(of: Parts) -> str:
 
 
 def _filled(part: str, of: Parts) -> str:
-    if part == "behind" and of.before:
-        return f" ({names(of.before, of.parts[part])})"
-    if part == "stolen" and of.thieves:
-        return f" ({names(of.thieves, of.parts[part])})"
-    return ""
+    found = {"throttled": of.pools, "behind": of.before, "stolen": of.thieves, "served": of.servers}.get(part)
+    return f" ({names(found, of.parts[part])})" if found else ""
 
 
 def _short(lines: list[str]) -> list[str]:

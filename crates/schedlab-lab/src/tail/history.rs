@@ -29,8 +29,24 @@ pub enum What {
     Ran(usize),
     /// It was runnable on the runqueue of this CPU.
     Waited(usize),
-    /// It slept, and was woken on this CPU.
-    Slept(Waker, usize),
+    /// It was runnable, but its group, its class or its own reservation had no runtime left.
+    Throttled(Name),
+    /// It slept; what woke it and on which CPU.
+    Slept(Wakeup),
+}
+
+/// A wakeup.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Wakeup {
+    pub by: Waker,
+    /// The task that it came from, 0 if it came from none.
+    pub pid: Pid,
+    pub cpu: usize,
+}
+
+impl Wakeup {
+    /// The events do not show where it came from.
+    pub const UNKNOWN: Wakeup = Wakeup { by: Waker::Unknown, pid: 0, cpu: usize::MAX };
 }
 
 /// For how long.
@@ -110,7 +126,7 @@ mod tests {
         let mut history = History::default();
         for (from, until, what) in [
             (0, 10, What::Ran(0)),
-            (10, 10, What::Slept(Waker::Interrupt, 0)),
+            (10, 10, What::Slept(Wakeup { by: Waker::Interrupt, pid: 0, cpu: 0 })),
             (10, 30, What::Waited(1)),
             (30, 40, What::Ran(1)),
         ] {

@@ -6,12 +6,11 @@ use schedlab_metrics::Plan;
 use schedlab_model::{Nanos, Pid};
 use schedlab_trace::TaskState;
 
-use super::account::Account;
 use super::free::Held;
-use super::history::{Executed, History, Slice, Stay, Waker, What};
+use super::history::{Executed, History, Slice, Stay, Waker, Wakeup, What};
 use super::load::Load;
 use super::names::Name;
-use super::threads::{ProgramThreads, ASLEEP, RUNNING, WAITING};
+use super::threads::{ProgramThreads, Times, ASLEEP, RUNNING, THROTTLED, WAITING};
 
 /// What a task does now.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -29,10 +28,12 @@ struct Task {
     program: Name,
     state: State,
     since: Nanos,
-    /// When, by what and on which CPU it was woken.
-    woken: Option<(Nanos, Waker, usize)>,
+    /// When and by what it was woken.
+    woken: Option<(Nanos, Wakeup)>,
     /// The CPU on whose runqueue it waits.
     queued: Option<usize>,
+    /// What has no runtime left for it.
+    throttled: Option<Name>,
     history: History,
     /// Begin and end of the last sample of time in a queue.
     queueing: (Nanos, Nanos),
@@ -43,7 +44,17 @@ struct Task {
 impl Task {
     fn new(program: Name, now: Nanos) -> Task {
         let (state, history) = (State::Unknown, History::default());
-        Task { program, state, since: now, woken: None, queued: None, history, queueing: (1, 0), counted: None }
+        Task {
+            program,
+            state,
+            since: now,
+            woken: None,
+            queued: None,
+            throttled: None,
+            history,
+            queueing: (1, 0),
+            counted: None,
+        }
     }
 
     /// What it has done since its last interval ended.
@@ -52,11 +63,14 @@ impl Task {
         match (self.state, self.woken) {
             (State::Unknown, _) => Vec::new(),
             (State::Running(cpu), _) => vec![stay(self.since, now, What::Ran(cpu))],
-            (State::Waiting, _) => vec![stay(self.since, now, What::Waited(usize::MAX))],
-            (State::Asleep, None) => vec![stay(self.since, now, What::Slept(Waker::Unknown, usize::MAX))],
-            (State::Asleep, Some((at, by, on))) => {
+            (State::Waiting, _) => {
+                let what = self.throttled.map_or(What::Waited(usize::MAX), What::Throttled);
+                vec![stay(self.since, now, what)]
+            }
+            (State::Asleep, None) => vec![stay(self.since, now, What::Slept(Wakeup::UNKNOWN))],
+            (State::Asleep, Some((at, wakeup))) => {
                 let at = at.clamp(self.since, now);
-                vec![stay(at, now, What::Waited(usize::MAX)), stay(self.since, at, What::Slept(by, on))]
+                vec![stay(at, now, What::Waited(usize::MAX)), stay(self.since, at, What::Slept(wakeup))]
             }
         }
     }
@@ -93,6 +107,9 @@ pub struct Kernel {
     programs: BTreeMap<Pid, Name>,
     threads_of: BTreeMap<Name, ProgramThreads>,
     free: Held,
+    /// Whether it is asked for the tasks that were enqueued.
+    pub watches_throttling: bool,
+    enqueued: Vec<Pid>,
 }
 
 impl Kernel {
@@ -109,6 +126,8 @@ impl Kernel {
             programs: BTreeMap::new(),
             threads_of: BTreeMap::new(),
             free: Held::default(),
+            watches_throttling: false,
+            enqueued: Vec::new(),
         }
     }
 
@@ -165,10 +184,10 @@ impl Kernel {
     }
 
     fn enters(&mut self, now: Nanos, cpu: usize, pid: Pid) -> Latency {
+        self.task(pid, now).waited_on(now, cpu);
         self.leave_queue(now, pid);
         let task = self.task(pid, now);
-        let latency = task.woken.map(|(at, ..)| now.saturating_sub(at));
-        task.waited_on(now, cpu);
+        let latency = task.woken.map(|(at, _)| now.saturating_sub(at));
         (task.state, task.since, task.woken) = (State::Running(cpu), now, None);
         self.count(now, pid);
         latency
@@ -185,14 +204,13 @@ impl Kernel {
 
     /// `sched_waking`, on the CPU of the waker.
     pub fn waking(&mut self, now: Nanos, cpu: usize, interrupt: bool, pid: Pid) {
-        let by = match self.running.get(cpu).copied().unwrap_or_default() {
-            _ if interrupt => Waker::Interrupt,
-            0 => Waker::Interrupt,
-            waker => Waker::Task(self.program(waker)),
+        let wakeup = match self.running.get(cpu).copied().unwrap_or_default() {
+            waker if interrupt || waker == 0 => Wakeup { by: Waker::Interrupt, pid: 0, cpu },
+            waker => Wakeup { by: Waker::Task(self.program(waker)), pid: waker, cpu },
         };
         let task = self.task(pid, now);
         if task.queued.is_none() && task.state != State::Waiting {
-            task.woken.get_or_insert((now, by, cpu));
+            task.woken.get_or_insert((now, wakeup));
         }
     }
 
@@ -207,7 +225,7 @@ impl Kernel {
                 if new {
                     (task.state, task.since, task.woken) = (State::Waiting, now, None);
                 } else {
-                    task.woken.get_or_insert((now, Waker::Unknown, usize::MAX));
+                    task.woken.get_or_insert((now, Wakeup::UNKNOWN));
                 }
                 self.queue(now, pid, cpu);
                 self.free.set(now, self.load.some_free());
@@ -219,11 +237,35 @@ impl Kernel {
     /// `sched_migrate_task`; it concerns a runqueue only if the task waits on one.
     pub fn migrate(&mut self, now: Nanos, pid: Pid, to: usize) {
         if let Some(from) = self.tasks.get(&pid).and_then(|task| task.queued) {
-            self.leave_queue(now, pid);
             self.task(pid, now).waited_on(now, from);
+            self.leave_queue(now, pid);
             self.queue(now, pid, to);
             self.free.set(now, self.load.some_free());
         }
+    }
+
+    /// From now on the waiting task is, or is not, kept from running by a lack of runtime.
+    pub fn throttle(&mut self, now: Nanos, pid: Pid, by: Option<Name>) {
+        let Some(task) = self.tasks.get_mut(&pid) else { return };
+        let Some(cpu) = task.queued.filter(|_| task.throttled != by) else { return };
+        task.waited_on(now, cpu);
+        let was = std::mem::replace(&mut task.throttled, by).is_some();
+        if was != by.is_some() {
+            // No CPU can run it, so it is not one that waits for a CPU.
+            self.load.waits(now, cpu, was);
+            self.free.set(now, self.load.some_free());
+            self.count(now, pid);
+        }
+    }
+
+    /// The tasks on runqueues.
+    pub fn waiting(&self) -> Vec<Pid> {
+        self.tasks.iter().filter(|(_, task)| task.queued.is_some()).map(|(pid, _)| *pid).collect()
+    }
+
+    /// The tasks that were put on a runqueue since the last call.
+    pub fn take_enqueued(&mut self) -> Vec<Pid> {
+        std::mem::take(&mut self.enqueued)
     }
 
     /// For how long the sample was in a queue before the task took it. For time in a queue, that is all of it.
@@ -245,56 +287,28 @@ impl Kernel {
         }
     }
 
-    /// Divides a sample that ends now; no task worked on it in its first `queued` ns.
-    pub fn divide(&self, now: Nanos, pid: Pid, ns: Nanos, queued: Nanos, host: Option<&Host<'_>>) -> Account {
-        let begin = now.saturating_sub(ns);
-        let mut account = Account { queued, ..Account::default() };
-        let Some(task) = self.tasks.get(&pid) else {
-            account.unknown = ns - queued;
-            return account;
-        };
-        if let Some(threads) = self.threads_of.get(&task.program).filter(|_| queued > 0) {
-            account.threads = threads.between(begin, begin + queued);
-        }
-        let mut known = 0;
-        for stay in task.between(begin + queued, now, now) {
-            known += stay.until - stay.from;
-            match stay.what {
-                What::Ran(cpu) => self.ran(&mut account, stay, cpu, now, host),
-                What::Waited(cpu) => self.waited(&mut account, stay, cpu, now, host),
-                What::Slept(by, on) => slept(&mut account, stay, by, on, now, host),
-            }
-        }
-        account.unknown = (ns - queued).saturating_sub(known);
-        account
+    /// What the threads of the task's program did between two moments.
+    pub fn threads(&self, pid: Pid, low: Nanos, high: Nanos) -> Times {
+        let program = self.tasks.get(&pid).map(|task| task.program);
+        program.and_then(|program| self.threads_of.get(&program)).map_or([0; 4], |threads| threads.between(low, high))
     }
 
-    fn ran(&self, account: &mut Account, stay: Stay, cpu: usize, now: Nanos, host: Option<&Host<'_>>) {
-        let stolen = host.map_or(0, |host| host.steal(account, stay.from, stay.until, cpu, now));
-        account.ran += stay.until - stay.from - stolen;
+    /// What a CPU executed.
+    pub fn executed(&self, cpu: usize) -> Option<&Executed> {
+        self.executed.get(cpu)
     }
 
-    fn waited(&self, account: &mut Account, stay: Stay, cpu: usize, now: Nanos, host: Option<&Host<'_>>) {
-        let (low, high) = (stay.from, stay.until);
-        let Some(executed) = self.executed.get(cpu) else {
-            account.unknown += high - low;
-            return;
-        };
-        let from = executed.known_from().clamp(low, high);
-        account.unknown += from - low;
-        let stolen = host.map_or(0, |host| host.steal(account, from, high, cpu, now));
-        let mut behind = 0;
-        for slice in executed.between(from, high) {
-            let on = host.map_or(slice.until - slice.from, |host| host.on(slice.from, slice.until, cpu, now));
-            behind += on;
-            *account.before.entry(slice.program).or_default() += on;
-            account.elsewhere += self.free.between(slice.from, slice.until).min(on);
-        }
-        account.behind += behind;
-        account.waking += (high - from).saturating_sub(behind + stolen);
+    /// For how long some CPU was idle with nothing on its runqueue.
+    pub fn free(&self, low: Nanos, high: Nanos) -> Nanos {
+        self.free.between(low, high)
     }
 
-    /// The intervals of a task between two moments, for the guest whose vCPU it is.
+    /// Whether the history of the task is kept.
+    pub fn is_known(&self, pid: Pid) -> bool {
+        self.tasks.contains_key(&pid)
+    }
+
+    /// The intervals of a task between two moments, the last first.
     pub fn stays(&self, pid: Pid, low: Nanos, high: Nanos, now: Nanos) -> Vec<Stay> {
         self.tasks.get(&pid).map_or_else(Vec::new, |task| task.between(low, high, now))
     }
@@ -308,14 +322,16 @@ impl Kernel {
         if let Some(task) = self.tasks.get_mut(&pid) {
             task.queued = Some(cpu);
             self.load.waits(now, cpu, true);
+            self.enqueued.extend(self.watches_throttling.then_some(pid));
         }
     }
 
-    /// Whether the task was on a runqueue.
-    fn leave_queue(&mut self, now: Nanos, pid: Pid) -> bool {
-        let Some(cpu) = self.tasks.get_mut(&pid).and_then(|task| task.queued.take()) else { return false };
-        self.load.waits(now, cpu, false);
-        true
+    fn leave_queue(&mut self, now: Nanos, pid: Pid) {
+        let Some(task) = self.tasks.get_mut(&pid) else { return };
+        let throttled = task.throttled.take().is_some();
+        if let Some(cpu) = task.queued.take().filter(|_| !throttled) {
+            self.load.waits(now, cpu, false);
+        }
     }
 
     /// The tasks of a program, counted by state from now on.
@@ -336,53 +352,12 @@ impl Kernel {
         let state = match task.state {
             State::Unknown => None,
             State::Running(_) => Some(RUNNING),
+            _ if task.throttled.is_some() => Some(THROTTLED),
             State::Waiting => Some(WAITING),
             State::Asleep => Some(if task.queued.is_some() { WAITING } else { ASLEEP }),
         };
         threads.change(now, task.counted, state);
         task.counted = state;
-    }
-}
-
-/// A timer of a guest expires late if its vCPU has no CPU of the host when it is due: that part of the sleep is stolen.
-fn slept(account: &mut Account, stay: Stay, by: Waker, on: usize, now: Nanos, host: Option<&Host<'_>>) {
-    let host = host.filter(|_| by == Waker::Interrupt);
-    let stolen = host.map_or(0, |host| host.steal(account, stay.from, stay.until, on, now));
-    let left = stay.until - stay.from - stolen;
-    account.slept += left;
-    if left > 0 {
-        *account.wakers.entry(by).or_default() += left;
-    }
-}
-
-/// The host below a guest.
-pub struct Host<'a> {
-    pub kernel: &'a Kernel,
-    /// The task of the host that each vCPU is.
-    pub threads: BTreeMap<usize, Pid>,
-}
-
-impl Host<'_> {
-    /// For how long the vCPU was on a CPU of the host.
-    fn on(&self, low: Nanos, high: Nanos, vcpu: usize, now: Nanos) -> Nanos {
-        let Some(pid) = self.threads.get(&vcpu) else { return high - low };
-        let stays = self.kernel.stays(*pid, low, high, now);
-        stays.iter().filter(|stay| matches!(stay.what, What::Ran(_))).map(|stay| stay.until - stay.from).sum()
-    }
-
-    /// Adds the time for which the vCPU was runnable and not on a CPU, and what ran there instead. Returns it.
-    fn steal(&self, account: &mut Account, low: Nanos, high: Nanos, vcpu: usize, now: Nanos) -> Nanos {
-        let Some(pid) = self.threads.get(&vcpu) else { return 0 };
-        let mut stolen = 0;
-        for stay in self.kernel.stays(*pid, low, high, now) {
-            let What::Waited(cpu) = stay.what else { continue };
-            stolen += stay.until - stay.from;
-            for slice in self.kernel.executed.get(cpu).into_iter().flat_map(|cpu| cpu.between(stay.from, stay.until)) {
-                *account.thieves.entry(slice.program).or_default() += slice.until - slice.from;
-            }
-        }
-        account.stolen += stolen;
-        stolen
     }
 }
 

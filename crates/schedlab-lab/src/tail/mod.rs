@@ -1,5 +1,6 @@
 //! Where the time of slow samples went: the samples of one metric that lie within bands of durations are divided into
-//! time in a queue, on a runqueue behind other tasks, running and asleep, while the run is in progress.
+//! time in a queue, throttled, on a runqueue behind other tasks, running and asleep, along the critical path of each
+//! sample, while the run is in progress.
 //!
 //! Left out: single events. `crate::timeline` has those.
 
@@ -9,10 +10,12 @@ mod history;
 mod kernel;
 mod load;
 mod names;
+mod path;
 mod reduce;
 #[cfg(test)]
 mod tests;
 mod threads;
+mod throttle;
 
 use schedlab_model::Nanos;
 use schedlab_sim::Watch;
@@ -34,14 +37,16 @@ pub struct Question {
 
 /// Runs a specification again and divides the samples of each band. The JSON has `digest`, `events`, and
 ///
-/// - `bands`: for each the number of samples, their ns, and the `parts` of these; `behind` (what ran on the CPU on
-///   whose runqueue a task waited), `wakers` (what ended a sleep), `threads` (what the threads did while a request was
-///   queued), each in ns by name; `tasks`, `lanes` and `tenths` count samples;
+/// - `bands`: for each the number of samples, their ns, and the `parts` of these; `pools` (what was out of runtime
+///   while throttled), `before` (what ran on the CPU on whose runqueue a task waited), `waiters` (what waited),
+///   `servers` (what ran while the task of the sample slept and then woke it), `wakers` (what ended a sleep), each in
+///   ns by name; `in_queue` (time in a queue of the workload) and `threads` (what the threads did meanwhile); `tasks`,
+///   `lanes` and `tenths` count samples;
 /// - `tenths`: number and ns of all samples in each tenth of the time after the warm-up;
 /// - `slowest`: the longest samples, one by one;
 /// - `load`: for each kernel how its CPUs were used after the warm-up;
-/// - `quota`: whether a control group has a quota: time in which it is throttled counts as `behind` or `waking`, since
-///   no event shows it.
+/// - `quota`: whether a control group has a quota in a kernel whose throttling is not known: of a run with guests,
+///   every kernel but that of the first guest. There it counts as `behind` or `waking`.
 ///
 /// Memory grows with the number of living tasks and of CPUs, not with the length of the run: see `history::STAYS`,
 /// `history::SLICES`, `free::CHANGES` and `threads::CHANGES`. Time before what they keep is the part `unknown`.
@@ -56,18 +61,11 @@ pub fn tail<W: Watch>(spec: &RunSpec, question: &Question, watch: &W) -> Result<
             &plan(&guest.run, spec),
         );
     }
-    let mut sink = Tee(Digest::default(), reduction);
-    let end = if spec.guests.is_empty() {
-        schedlab_sim::run(spec, &mut sink, watch)?.now
-    } else {
-        let (outcomes, _) = schedlab_sim::run_virtual(spec, &mut sink, watch)?;
-        outcomes.first().map_or(0, |host| host.now)
-    };
-    let Tee(digest, reduction) = sink;
+    let (Tee(digest, reduction), end) = throttle::run(spec, Tee(Digest::default(), reduction), watch)?;
     let mut json = reduction.finish(end);
     json["digest"] = digest.hex().into();
     json["events"] = digest.events().into();
-    let runs = spec.guests.iter().map(|guest| &guest.run).chain([spec]);
-    json["quota"] = runs.flat_map(|run| run.cgroups.iter()).any(|cgroup| cgroup.bandwidth.is_some()).into();
+    let unseen = spec.guests.iter().skip(1).map(|guest| &guest.run).chain((!spec.guests.is_empty()).then_some(spec));
+    json["quota"] = unseen.flat_map(|run| run.cgroups.iter()).any(|cgroup| cgroup.bandwidth.is_some()).into();
     Ok(json)
 }

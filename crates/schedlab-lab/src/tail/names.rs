@@ -23,7 +23,11 @@ impl Names {
 
     /// The number of the program of a task: its name up to the first slash.
     pub fn program(&mut self, task: &str) -> Name {
-        let program = task.split('/').next().unwrap_or(task);
+        self.number(task.split('/').next().unwrap_or(task))
+    }
+
+    /// The number of a name.
+    pub fn number(&mut self, program: &str) -> Name {
         if let Some(known) = self.numbers.get(program) {
             return *known;
         }

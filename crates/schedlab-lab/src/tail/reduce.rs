@@ -8,8 +8,9 @@ use schedlab_trace::{Event, Flags, Kind, Sink};
 use serde_json::json;
 
 use super::account::{Account, Band};
-use super::kernel::{vcpu_of, Host, Kernel};
+use super::kernel::{vcpu_of, Kernel};
 use super::names::{Name, Names};
+use super::path::{Ended, Host};
 use super::Question;
 
 /// How many of the longest samples are kept one by one.
@@ -41,6 +42,8 @@ pub struct Reduction {
     bands: Vec<Band>,
     tenths: [(u64, u128); 10],
     slowest: Vec<Slow>,
+    /// When the last sample of the metric ended in each task.
+    last: BTreeMap<(usize, Pid), Nanos>,
     /// The kernel whose wakeups are the metric.
     wakeups_of: Option<usize>,
     interrupt: bool,
@@ -60,6 +63,7 @@ impl Reduction {
             bands: question.bands.iter().map(|_| Band::default()).collect(),
             tenths: [(0, 0); 10],
             slowest: Vec::new(),
+            last: BTreeMap::new(),
             wakeups_of: None,
             interrupt: false,
         }
@@ -74,6 +78,16 @@ impl Reduction {
             self.wakeups_of = Some(self.kernels.len());
         }
         self.kernels.push(Kernel::new(name, cpus, plan, self.from));
+    }
+
+    /// Sets whether the kernel of that number is asked which tasks were enqueued ([`Kernel::take_enqueued`]).
+    pub fn watch_throttling(&mut self, kernel: usize) {
+        self.kernels[kernel].watches_throttling = true;
+    }
+
+    /// The kernel of that number, and the names of everything.
+    pub fn kernel_and_names(&mut self, kernel: usize) -> (&mut Kernel, &mut Names) {
+        (&mut self.kernels[kernel], &mut self.names)
     }
 
     /// Everything as JSON; the run ended at `end`.
@@ -138,7 +152,7 @@ impl Reduction {
         let own = self.vcpus.iter().filter(|(_, (guest, _))| *guest == kernel);
         let threads: BTreeMap<usize, Pid> = own.map(|((_, thread), (_, vcpu))| (*vcpu, *thread)).collect();
         let host = Host { kernel: &self.kernels[self.hosts[kernel]], threads };
-        self.kernels[kernel].divide(at, pid, ns, queued, (kernel != 0).then_some(&host))
+        self.kernels[kernel].divide(Ended { at, pid, ns, queued }, (kernel != 0).then_some(&host))
     }
 
     fn sample(&mut self, now: Nanos, kernel: usize, cpu: usize, pid: Pid, metric: u16, ns: Nanos) {
@@ -146,6 +160,9 @@ impl Reduction {
         let queued = self.kernels[kernel].queued(now, pid, metric, ns);
         let name = self.kernels[kernel].metrics.get(metric).map(|(name, _)| name);
         if name == Some(&self.question.metric) {
+            // One that began in another task before the last one of this task ended was in a queue until then.
+            let before = self.last.insert((kernel, pid), now).unwrap_or_default();
+            let queued = queued.max(before.saturating_sub(now.saturating_sub(ns)));
             self.take(now, kernel, cpu, pid, ns, queued);
         }
     }

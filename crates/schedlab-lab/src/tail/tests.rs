@@ -78,6 +78,13 @@ fn request() -> Vec<Event> {
     events
 }
 
+/// All parts; those that are not given are 0.
+fn parts(some: &[(&str, Nanos)]) -> Value {
+    let all = ["queued", "throttled", "behind", "waking", "stolen", "ran", "served", "slept", "unknown"];
+    let zero = all.iter().map(|part| ((*part).to_owned(), json!(0)));
+    zero.chain(some.iter().map(|(part, ns)| ((*part).to_owned(), json!(ns)))).collect::<serde_json::Map<_, _>>().into()
+}
+
 fn found(metric: &str, cpus: usize) -> Value {
     let mut reduction = reduction(metric, cpus);
     reduction.name(KernelId::FIRST, 7, "cc1");
@@ -89,11 +96,12 @@ fn found(metric: &str, cpus: usize) -> Value {
 fn the_parts_of_a_request_add_up() {
     let found = found("web.latency", 2);
     let band = &found["bands"][0];
-    let want = json!({ "queued": 200, "behind": 90, "waking": 10, "stolen": 0, "ran": 140, "slept": 20, "unknown": 0 });
+    let want = parts(&[("queued", 200), ("behind", 90), ("waking", 10), ("ran", 140), ("served", 20)]);
     assert_eq!(band["parts"], want);
     assert_eq!((&band["count"], &band["ns"]), (&json!(1), &json!(460)));
     assert_eq!(band["before"], json!({ "hog": 70, "cc1": 20 }));
-    assert_eq!(band["wakers"], json!([["task", "hog", 20]]));
+    assert_eq!((&band["servers"], &band["wakers"]), (&json!({ "hog": 20 }), &json!([])));
+    assert_eq!((&band["in_queue"], &band["waiters"]), (&json!(200), &json!({ "web": 100 })));
     assert_eq!((&band["tasks"], &band["lanes"]), (&json!({ "web": 1 }), &json!({ "CPU 0": 1 })));
     assert_eq!(band["tenths"], json!([0, 0, 0, 0, 0, 1, 0, 0, 0, 0]));
     // CPU 1 was idle until 440, so while the hog ran until 420, and busy while cc1 did.
@@ -117,7 +125,7 @@ fn what_the_threads_did_meanwhile_is_counted() {
     reduction.event(&sample(570, 1, 250));
     let found = reduction.finish(1_000);
     // From 320 to 570: ran 30 + 30 + 70, waited 70 + 30, slept 20.
-    assert_eq!(found["slowest"][0]["threads"], json!([130, 100, 20]));
+    assert_eq!(found["slowest"][0]["threads"], json!([130, 100, 20, 0]));
 }
 
 #[test]
@@ -161,7 +169,7 @@ fn a_vcpu_without_a_cpu_is_time_stolen() {
     }
     let found = reduction.finish(1_000);
     let band = &found["bands"][0];
-    let want = json!({ "queued": 0, "behind": 0, "waking": 0, "stolen": 100, "ran": 170, "slept": 0, "unknown": 0 });
+    let want = parts(&[("stolen", 100), ("ran", 170)]);
     assert_eq!(band["parts"], want);
     assert_eq!(band["thieves"], json!({ "hog": 100 }));
     assert_eq!(band["lanes"], json!({ "vm CPU 0": 1 }));
@@ -192,7 +200,7 @@ fn a_timer_that_a_vcpu_handles_late_is_time_stolen() {
         reduction.event(&event);
     }
     let found = reduction.finish(1_000);
-    let want = json!({ "queued": 0, "behind": 0, "waking": 5, "stolen": 150, "ran": 10, "slept": 5, "unknown": 0 });
+    let want = parts(&[("waking", 5), ("stolen", 150), ("ran", 10), ("slept", 5)]);
     assert_eq!(found["bands"][0]["parts"], want);
 }
 
@@ -227,6 +235,80 @@ fn a_wait_is_behind_what_ran_where_the_task_was_queued() {
     reduction.event(&switch(200, 0, HOG, TaskState::Sleeping, 0));
     reduction.event(&sample(240, 0, 140));
     let band = &reduction.finish(1_000)["bands"][0];
-    let want = json!({ "queued": 0, "behind": 80, "waking": 10, "stolen": 0, "ran": 50, "slept": 0, "unknown": 0 });
+    let want = parts(&[("behind", 80), ("waking", 10), ("ran", 50)]);
     assert_eq!((&band["parts"], &band["before"]), (&want, &json!({ "hog": 80 })));
+}
+
+/// The client (WEB) sends at 100 and sleeps until 400; the worker is woken on CPU 0 at 100, waits behind the hog until
+/// 250, runs to 300, sleeps until its timer at 350, runs from 360 on and wakes the client at 400, which runs at 410.
+fn exchange(reduction: &mut Reduction) {
+    const WORKER: Pid = 7;
+    reduction.name(KernelId::FIRST, WORKER, "worker");
+    let mut events = vec![switch(0, 1, 0, Running, WEB), switch(0, 0, 0, Running, WORKER)];
+    events.push(switch(10, 0, WORKER, Sleeping, HOG));
+    events.extend(woken(100, 1, WORKER));
+    events.push(switch(100, 1, WEB, Sleeping, 0));
+    events.push(switch(250, 0, HOG, Running, WORKER));
+    events.push(switch(300, 0, WORKER, Sleeping, 0));
+    // CPU 0 is idle: an interrupt.
+    events.extend(woken(350, 0, WORKER));
+    events.push(switch(360, 0, 0, Running, WORKER));
+    events.extend(woken(400, 0, WEB));
+    events.push(switch(410, 1, 0, Running, WEB));
+    events.push(sample(450, 0, 360));
+    events.iter().for_each(|event| reduction.event(event));
+}
+
+/// What its worker waits for is what the request waits for.
+#[test]
+fn the_path_of_a_request_follows_the_task_that_serves_it() {
+    let mut reduction = reduction("web.latency", 2);
+    exchange(&mut reduction);
+    let band = &reduction.finish(1_000)["bands"][0];
+    // From 90: runs to 100; the worker waits 150 behind the hog, runs 50, sleeps 50, leaves idle in 10, runs 40; 10 to
+    // wake the client, which runs 40.
+    let want = parts(&[("ran", 10 + 40), ("behind", 150), ("served", 50 + 40), ("slept", 50), ("waking", 10 + 10)]);
+    assert_eq!(band["parts"], want);
+    assert_eq!(band["before"], json!({ "hog": 150 }));
+    assert_eq!(band["waiters"], json!({ "worker": 160, "web": 10 }));
+    assert_eq!((&band["servers"], &band["wakers"]), (&json!({ "worker": 90 }), &json!([["interrupt", "", 50]])));
+}
+
+/// The worker is throttled from 120 to 200: that is neither a wait behind the hog nor a task that lacks a CPU.
+#[test]
+fn throttled_time_is_a_part_with_the_name_of_its_group() {
+    let mut reduction = reduction("web.latency", 1);
+    for event in [switch(0, 0, 0, Running, WEB), switch(100, 0, WEB, Running, HOG)] {
+        reduction.event(&event);
+    }
+    for (at, group) in [(120, Some("/web")), (200, None)] {
+        let (kernel, names) = reduction.kernel_and_names(0);
+        let by = group.map(|group| names.number(group));
+        kernel.throttle(at, WEB, by);
+    }
+    reduction.event(&switch(250, 0, HOG, Running, WEB));
+    reduction.event(&sample(300, 0, 300));
+    let found = reduction.finish(1_000);
+    let band = &found["bands"][0];
+    assert_eq!(band["parts"], parts(&[("ran", 150), ("behind", 20 + 50), ("throttled", 80)]));
+    assert_eq!((&band["pools"], &band["before"]), (&json!({ "/web": 80 }), &json!({ "hog": 70 })));
+    // After 250 the hog waits.
+    assert_eq!(found["load"][0]["cpus"][0][1], 20 + 50 + 750);
+}
+
+/// The thread that takes the request waits for a CPU in the meantime: the request waits as it does.
+#[test]
+fn a_request_in_a_queue_waits_for_the_cpu_of_its_thread() {
+    let mut reduction = reduction("web.until_taken", 1);
+    for event in [
+        switch(0, 0, 0, Running, WEB),
+        switch(100, 0, WEB, Running, HOG),
+        switch(250, 0, HOG, Running, WEB),
+        sample(300, 1, 280),
+    ] {
+        reduction.event(&event);
+    }
+    let band = &reduction.finish(1_000)["bands"][0];
+    assert_eq!(band["parts"], parts(&[("queued", 80 + 50), ("behind", 150)]));
+    assert_eq!((&band["in_queue"], &band["before"]), (&json!(280), &json!({ "hog": 150 })));
 }

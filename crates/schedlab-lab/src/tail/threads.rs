@@ -7,21 +7,22 @@ use schedlab_model::Nanos;
 /// How many changes are kept for each program.
 pub const CHANGES: usize = 16_384;
 
-/// Task time: running, runnable without a CPU, asleep.
-pub type Times = [Nanos; 3];
+/// Task time: running, runnable without a CPU, asleep, throttled.
+pub type Times = [Nanos; 4];
 /// The same states as indices.
 pub const RUNNING: usize = 0;
 pub const WAITING: usize = 1;
 pub const ASLEEP: usize = 2;
+pub const THROTTLED: usize = 3;
 
 /// The tasks of one program.
 #[derive(Default)]
 pub struct ProgramThreads {
-    counts: [u32; 3],
+    counts: [u32; 4],
     since: Nanos,
     total: Times,
     /// Counts from a moment on, and the totals up to it.
-    changes: VecDeque<(Nanos, Times, [u32; 3])>,
+    changes: VecDeque<(Nanos, Times, [u32; 4])>,
 }
 
 impl ProgramThreads {
@@ -58,7 +59,7 @@ impl ProgramThreads {
     fn until(&self, at: Nanos) -> Times {
         let next = self.changes.partition_point(|(time, ..)| *time <= at);
         let Some((since, total, counts)) = next.checked_sub(1).and_then(|i| self.changes.get(i)) else {
-            return self.changes.front().map_or([0; 3], |(_, total, _)| *total);
+            return self.changes.front().map_or([0; 4], |(_, total, _)| *total);
         };
         std::array::from_fn(|state| total[state] + u64::from(counts[state]) * (at - since))
     }
@@ -76,8 +77,8 @@ mod tests {
         threads.change(30, Some(RUNNING), Some(ASLEEP));
         threads.change(30, Some(WAITING), Some(RUNNING));
         threads.change(50, Some(ASLEEP), None);
-        assert_eq!(threads.between(0, 60), [30 + 30, 20, 20]);
-        assert_eq!(threads.between(20, 40), [10 + 10, 10, 10]);
+        assert_eq!(threads.between(0, 60), [30 + 30, 20, 20, 0]);
+        assert_eq!(threads.between(20, 40), [10 + 10, 10, 10, 0]);
     }
 
     #[test]
