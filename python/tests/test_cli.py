@@ -19,6 +19,7 @@ from schedlab.cli import main
 from schedlab.cli.parser import KINDS, STYLES, build_parser
 from schedlab.engine import Engine, native_engine
 from schedlab.errors import SchedlabError
+from schedlab.validity import Evidence
 
 Call = Callable[..., tuple[int, str, str]]
 Write = Callable[..., str]
@@ -392,7 +393,10 @@ def test_colour_only_where_wanted(schedlab: Call, scenario: Write, monkeypatch: 
     monkeypatch.delenv("FORCE_COLOR", raising=False)
     assert "\x1b" not in schedlab("compare", name)[1]
     monkeypatch.setenv("FORCE_COLOR", "1")
-    assert "\x1b[31m" in schedlab("compare", name)[1]
+    for evidence, coloured in ((Evidence("p99 latency", 9, 0, 1), True), (Evidence("p99 latency", 3, 2, 0), False)):
+        monkeypatch.setattr("schedlab.compare_variants.evidence", lambda *_, evidence=evidence, **__: evidence)
+        assert ("\x1b[31m" in schedlab("compare", name)[1]) == coloured, evidence.grade
+    monkeypatch.setattr("schedlab.compare_variants.evidence", lambda *_, **__: Evidence("p99 latency", 9, 0, 1))
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b" not in schedlab("compare", name)[1]
 

@@ -1,5 +1,5 @@
-//! A log-linear histogram of 64-bit samples: memory that does not grow with them, relative error below 2^-10, exact count,
-//! sum, min, max.
+//! A log-linear histogram of 64-bit samples: memory that does not grow with them, relative error below 2^-10, exact
+//! count, sum, minimum and maximum.
 
 use schedlab_model::Table;
 
@@ -167,7 +167,8 @@ impl Histogram {
         })
     }
 
-    /// The statistics of [`Stat::ALL`] in its order, each as [`Histogram::stat`] gives it, in one walk over the buckets.
+    /// The statistics of [`Stat::ALL`] in its order, each as [`Histogram::stat`] gives it, in one walk over the
+    /// buckets.
     #[must_use]
     pub fn stats(&self) -> [Option<f64>; Stat::ALL.len()] {
         let percentile =

@@ -58,6 +58,13 @@ fn head(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     if trace.lost > 0 {
         writeln!(f, "warning: the recorder lost {} events; queues were started anew there", trace.lost)?;
     }
+    if trace.wakeups_placed > 0 {
+        writeln!(
+            f,
+            "note: the trace has no sched_wakeup; the ends of {} wakeups were placed by the records around them",
+            trace.wakeups_placed
+        )?;
+    }
     Ok(())
 }
 

@@ -174,6 +174,7 @@ fn finish(
         cpus: row.model().fair().config.nr_cpus,
         records,
         lost,
+        wakeups_placed: window.wakeups_placed(),
         span_ns,
         sessions: uses_autogroup(header),
         grouped: InitialGroups::of(header).len(),

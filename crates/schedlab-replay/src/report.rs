@@ -81,6 +81,8 @@ pub struct TraceInfo {
     pub records: u64,
     /// Events that the recorder lost.
     pub lost: u64,
+    /// Ends of wakeups (`sched_wakeup`) that the trace lacks and that were placed by the records around them.
+    pub wakeups_placed: u64,
     /// From the first record to the last.
     pub span_ns: Nanos,
     /// Autogroups were on. Those of before the recording are known from the header alone.

@@ -39,6 +39,7 @@ class TraceInfo(TypedDict):
     cpus: int
     records: int
     lost: int
+    wakeups_placed: int
     span_ns: int
     sessions: bool
     grouped: int

@@ -85,6 +85,9 @@ def _head(trace: str, r: Report) -> str:
         lines.append("warning: autogroup is enabled; tasks that exist at the start are assumed to be in the root group")
     if lost := r["trace"]["lost"]:
         lines.append(f"warning: the recorder lost {lost:,} events; the model was reset there")
+    if placed := r["trace"]["wakeups_placed"]:
+        ends = f"the ends of {placed:,} wakeups were placed by the records around them"
+        lines.append(f"note: the trace has no sched_wakeup; {ends}")
     return "\n".join(lines)
 
 

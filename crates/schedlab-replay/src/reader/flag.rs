@@ -42,7 +42,7 @@ impl Reader {
         while let Some(entry) = rest.next() {
             let decides = self.decides_for(cpu, entry);
             checking &= entry.cpu != by || entry.is_inside();
-            if entry.cpu != cpu {
+            if entry.cpu != cpu || entry.inferred {
                 flag.cause = flag.cause.max(cause(decides, entry));
             } else if matches!(entry.what, What::Checked) {
                 checked = checked.or((returned >= others).then_some(entry));
@@ -147,7 +147,7 @@ impl Reader {
             if self.decides_for(cpu, entry) || entry.cpu == cpu && matches!(entry.what, What::Checked) {
                 return false;
             }
-            if entry.cpu == cpu && !entry.is_inside() {
+            if entry.cpu == cpu && !entry.is_inside() && !entry.inferred {
                 return entry.flag() || self.is_preempted_by(cpu, entry);
             }
         }
@@ -201,7 +201,7 @@ impl Reader {
     /// that of a `schedule()` that picked the running task again.
     pub(super) fn follow_flag(&mut self, entry: &Entry, ahead: &Window<'_>) -> FlagBefore {
         let before = FlagBefore { flag: self.flag_of(entry.cpu), full: self.is_full(entry.cpu, ahead) };
-        if matches!(entry.kind(), Some(Kind::Switch { .. })) {
+        if entry.inferred || matches!(entry.kind(), Some(Kind::Switch { .. })) {
             return before;
         }
         let mut now = entry.flag();

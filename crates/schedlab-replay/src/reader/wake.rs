@@ -64,7 +64,7 @@ impl Reader {
             self.waking(pid, prio, cpu, ahead);
         }
         let flag = match self.cpu(entry.cpu).checking.take() {
-            _ if cpu == entry.cpu => {
+            _ if cpu == entry.cpu && !entry.inferred => {
                 let after = entry.has_flags().then_some(entry.flag());
                 Flag { before: before.flag, before_full: before.full, after, cause: Cause::Own }
             }

@@ -23,6 +23,8 @@ pub struct Entry {
     pub what: What,
     /// A `sched_switch` whose previous task was preempted in the kernel (`R+`), not on its way to user mode.
     pub preempts: bool,
+    /// A `sched_wakeup` that the recording does not have: its flags are those of the record before.
+    pub inferred: bool,
 }
 
 /// What the record says.
@@ -124,7 +126,7 @@ impl Entry {
     pub fn of(record: &Record<'_>, selects: SelectFlags) -> [Option<Entry>; 2] {
         let Record { time, cpu, pid, flags, .. } = *record;
         let preempts = matches!(record.body, Body::Event(_, words) if words.prev_state.ends_with('+'));
-        let entry = |what| Some(Entry { time, cpu, pid, flags, what, preempts });
+        let entry = |what| Some(Entry { time, cpu, pid, flags, what, preempts, inferred: false });
         match record.body {
             // Reports of the program and the simulator, between the kernel's own events.
             Body::Event(

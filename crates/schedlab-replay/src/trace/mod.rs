@@ -12,6 +12,9 @@ mod probe;
 mod release;
 mod reread;
 mod select;
+mod wakeups;
+#[cfg(test)]
+mod wakeups_tests;
 mod window;
 mod within;
 

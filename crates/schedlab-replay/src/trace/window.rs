@@ -12,6 +12,7 @@ use super::lookahead::LookAhead;
 use super::needs::Needs;
 use super::reread::RereadStates;
 use super::select::SelectFlags;
+use super::wakeups::Wakeups;
 
 /// How many records are read ahead at most.
 const AHEAD: usize = 1 << 15;
@@ -38,6 +39,7 @@ pub struct Window<'r> {
     shows_lazy: bool,
     needs: Needs,
     forks: Forks,
+    wakeups: Wakeups,
     reread: RereadStates,
     selects: SelectFlags,
     cpus: usize,
@@ -56,6 +58,7 @@ struct Looks {
 impl<'r> Window<'r> {
     pub fn new(reader: &'r mut dyn TraceReader) -> Self {
         let (reread, selects) = (RereadStates::new(reader.header()), SelectFlags::of(reader.header()));
+        let wakeups = Wakeups::new(reader.header());
         Window {
             reader,
             reread,
@@ -78,6 +81,7 @@ impl<'r> Window<'r> {
             shows_lazy: false,
             needs: Needs::default(),
             forks: Forks::default(),
+            wakeups,
             cpus: 1,
             fixed: false,
         }
@@ -96,6 +100,8 @@ impl<'r> Window<'r> {
         let machine = self.reader.header().nr_cpus.unwrap_or(1).min(MAX_CPUS).max(self.cpus);
         let Some(record) = self.reader.next_record()? else {
             self.ended = true;
+            self.wakeups.end();
+            self.take_complete();
             return Ok(());
         };
         for (pid, comm) in record.names() {
@@ -120,7 +126,7 @@ impl<'r> Window<'r> {
         // With the context of the record that follows the gap.
         if let (true, Some(entry)) = (self.gap, entries[0]) {
             self.gap = false;
-            self.push(Entry { what: What::Lost, ..entry });
+            self.wakeups.push(Entry { what: What::Lost, ..entry });
         }
         let cpus = entries.iter().flatten().map(|entry| entry.largest_cpu().index() + 1).max().unwrap_or(1);
         if cpus > self.cpus && self.fixed {
@@ -134,8 +140,15 @@ impl<'r> Window<'r> {
             entries.iter().flatten().any(|entry| matches!(entry.what, What::CpuAverages { updated: true, .. }));
         self.shows_moves |=
             entries.iter().flatten().any(|entry| matches!(entry.what, What::Clock { move_task: Some(_), .. }));
-        entries.into_iter().flatten().for_each(|entry| self.push(entry));
+        entries.into_iter().flatten().for_each(|entry| self.wakeups.push(entry));
+        self.take_complete();
         Ok(())
+    }
+
+    fn take_complete(&mut self) {
+        while let Some(entry) = self.wakeups.pop() {
+            self.push(entry);
+        }
     }
 
     fn push(&mut self, entry: Entry) {
@@ -228,6 +241,11 @@ impl<'r> Window<'r> {
     /// Records read, events lost, time from the first record to the last.
     pub fn totals(&self) -> (u64, u64, Nanos) {
         (self.records, self.lost, self.last - self.first.unwrap_or(self.last))
+    }
+
+    /// How many `sched_wakeup` the trace lacks and were placed by the records around them.
+    pub fn wakeups_placed(&self) -> u64 {
+        self.wakeups.added()
     }
 
     /// Time of the first record.
