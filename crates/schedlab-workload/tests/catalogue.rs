@@ -255,6 +255,22 @@ fn cyclictest_keeps_its_intervals_and_ends_with_its_loops_or_duration() {
 }
 
 #[test]
+fn cyclictest_pins_its_threads_to_the_cpus_of_a_set_in_turn() {
+    let pinned = |given: &[(&str, OptionValue)]| -> Vec<String> {
+        let workload = build("cyclictest", given, false);
+        workload.tasks.iter().map(|task| task.affinity.map_or("-".into(), |cpus| cpus.to_list())).collect()
+    };
+    // The main thread, the last one, is not pinned.
+    assert_eq!(pinned(&[("a", on()), ("t", on())]), ["0", "1", "2", "3", "-"]);
+    assert_eq!(pinned(&[("affinity", int(2)), ("threads", int(2))]), ["2", "2", "-"]);
+    assert_eq!(pinned(&[("a", text("2-3,0")), ("t", int(4))]), ["0", "2", "3", "0", "-"]);
+    assert_eq!(pinned(&[("a", text("!1-2")), ("t", int(2))]), ["0", "3", "-"]);
+    assert_eq!(pinned(&[("t", on())]), ["-", "-", "-", "-", "-"]);
+    let plain = build("cyclictest", &[], false);
+    assert_eq!(build("cyclictest", &[("m", on()), ("n", on())], false), plain, "without effect");
+}
+
+#[test]
 fn stress_ng_keeps_its_load_and_its_ops() {
     let out = run(&build("stress-ng-cpu", &[("cpu", int(2)), ("cpu-ops", int(1000))], false));
     assert_eq!((out.end.clone(), out.counts[0], out.counts[1]), (End::Finished, 1000, 1000));
@@ -1054,6 +1070,12 @@ fn errors_have_the_key_the_position_and_the_nearest_name() {
         ("cyclictest", "interval", int(0), "cannot be 0", "from 1us"),
         ("cyclictest", "policy", text("othr"), "cannot be \"othr\"", "did you mean `other`?"),
         ("cyclictest", "priority", int(100), "cannot be 100", "0 to 99"),
+        ("cyclictest", "affinity", int(4), "this machine has no CPUs 4", "CPUs 0 to 3"),
+        ("cyclictest", "affinity", text("x"), "no list of CPUs", "0,2-3"),
+        ("cyclictest", "affinity", text("!0-3"), "leaves no CPU", ""),
+        ("cyclictest", "threads", int(-1), "cannot be -1", "true: one per CPU"),
+        ("schbench", "w", int(1), "not modelled: later versions have it", ""),
+        ("schbench", "L", on(), "not modelled: only schbench-1.0 has it", ""),
         ("schbench", "rps", int(1), "less than one request", "2 or more"),
         ("schbench", "cputime", int(0), "neither spins nor transfers", "pipe"),
         ("stress-ng-cpu", "cpu-load", int(101), "cannot be 101", "0 to 100"),
@@ -1128,8 +1150,8 @@ fn short_names_are_those_of_the_programs_and_mean_the_long_ones() {
         ("perf-pipe", "l loop T threaded"),
         ("perf-futex-hash", "t threads r runtime f futexes S shared m mlockall"),
         ("perf-futex-requeue", "t threads q nrequeue S shared"),
-        ("schbench", "m message-threads t threads r runtime s sleeptime c cputime p pipe R rps a auto"),
-        ("cyclictest", "t threads i interval d distance l loops D duration S smp h histogram p priority"),
+        ("schbench", "m message-threads t threads r runtime s sleeptime c cputime p pipe R rps a auto w warmuptime L no-locking"),
+        ("cyclictest", "t threads a affinity m mlockall n nanosleep i interval d distance l loops D duration S smp h histogram p priority"),
         ("stress-ng-cpu", "c cpu l cpu-load t timeout"),
         ("stress-ng-vm", "m vm t timeout"),
         ("pgbench", "c client j jobs b builtin T time"),
@@ -1154,6 +1176,7 @@ fn short_names_are_those_of_the_programs_and_mean_the_long_ones() {
                 OptionKind::Number { min, max } => int(min.max(2).min(max)),
                 OptionKind::Time { .. } => text("1s"),
                 OptionKind::Choice(words) => text(words[0]),
+                OptionKind::NumberOrPerCpu(_) | OptionKind::Cpus => int(0),
             };
             let built = |key: &str| {
                 let given = options(&[(key, value.clone())]);

@@ -50,7 +50,23 @@ pub(super) const ENTRY: Entry = Entry {
         simplified: &["The main thread does not print the counters, as it does without --quiet."],
     },
     options: &[
-        OptionSpec::number("threads", 1, 0, 100_000, "number of threads; 0 = one per CPU").short("t"),
+        OptionSpec {
+            name: "threads",
+            kind: OptionKind::NumberOrPerCpu(100_000),
+            default: Preset::Number(1),
+            help: "number of threads; 0, or true as -t alone: one per CPU",
+            short: "t",
+        },
+        OptionSpec {
+            name: "affinity",
+            kind: OptionKind::Cpus,
+            default: Preset::Unset,
+            help: "pins the threads to these CPUs in turn; true, as -a alone: to all",
+            short: "a",
+        },
+        OptionSpec::flag("mlockall", "without effect: no page of the program is ever missing in the model").short("m"),
+        OptionSpec::flag("nanosleep", "without effect: cyclictest always uses clock_nanosleep; 2.4 has no -n")
+            .short("n"),
         OptionSpec {
             name: "interval",
             kind: OptionKind::Time { unit: TimeUnit::Microseconds, min: 1_000, max: 1_000_000_000_000 },
@@ -105,6 +121,7 @@ fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
         threads => threads,
     };
     let policy = policy(settings, threads);
+    let cpus = affinity(settings)?;
     // -h makes all threads equal.
     let distance = if settings.is_set("histogram") { 0 } else { settings.time("distance") };
     let mut builder = Builder::new(settings.name);
@@ -114,7 +131,7 @@ fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
         name: "cyclictest".to_string(),
         program,
         policy,
-        affinity: smp.then(|| CpuMask::from_iter([CpuId(index)])),
+        affinity: cpus.get(index as usize % cpus.len().max(1)).map(|cpu| CpuMask::from_iter([*cpu])),
         ..TaskSpec::default()
     };
     let mut same: Option<ProgramId> = None;
@@ -141,6 +158,36 @@ fn build(settings: &Settings<'_>) -> Result<Workload, BuildError> {
     let mut workload = builder.finish(!settings.repeat && (loops > 0 || duration > 0));
     workload.idle_latency_limit = (!settings.flag("default-system")).then_some(0);
     Ok(workload)
+}
+
+/// The CPUs that threads are pinned to in turn: with `smp` all, without `affinity` none.
+fn affinity(settings: &Settings<'_>) -> Result<Vec<CpuId>, BuildError> {
+    let all = 0..settings.nr_cpus as u32;
+    if settings.flag("smp") || (settings.is_given("affinity") && settings.word("affinity").is_empty()) {
+        return Ok(all.map(CpuId).collect());
+    }
+    if !settings.is_given("affinity") {
+        return Ok(Vec::new());
+    }
+    let text = settings.word("affinity");
+    let (list, negated) = text.strip_prefix('!').map_or((text.as_str(), false), |list| (list, true));
+    let mut named = CpuMask::default();
+    for part in list.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (Ok(first), Ok(last)) = (first.trim().parse::<u32>(), last.trim().parse::<u32>()) else {
+            return Err(settings.error("affinity", format!("{text:?} is no list of CPUs")).expected("\"0,2-3\""));
+        };
+        if first > last || last as usize >= settings.nr_cpus {
+            let what = format!("this machine has no CPUs {part}");
+            return Err(settings.error("affinity", what).expected(format!("CPUs 0 to {}", settings.nr_cpus - 1)));
+        }
+        (first..=last).for_each(|cpu| named.set(CpuId(cpu)));
+    }
+    let cpus: Vec<CpuId> = all.map(CpuId).filter(|cpu| named.has(*cpu) != negated).collect();
+    match cpus.is_empty() {
+        true => Err(settings.error("affinity", format!("{text:?} leaves no CPU"))),
+        false => Ok(cpus),
+    }
 }
 
 /// A priority makes any policy but rr fifo; a real-time policy without one gets one more than there are threads.

@@ -81,6 +81,10 @@ pub enum OptionKind {
         /// Longest.
         max: Nanos,
     },
+    /// A whole number from 1 to this one, or `true` (or 0) for one per CPU.
+    NumberOrPerCpu(i64),
+    /// CPUs as `"0,2-3"`, `"!0"` or a number, or `true` for all.
+    Cpus,
     /// One of these words.
     Choice(&'static [&'static str]),
     /// The real program has it, the model does not, for this reason.
@@ -171,6 +175,8 @@ impl OptionSpec {
                     max / each
                 )
             }
+            OptionKind::NumberOrPerCpu(max) => format!("a whole number from 1 to {max}, or true: one per CPU"),
+            OptionKind::Cpus => "true for all CPUs, a CPU, or CPUs such as \"0,2-3\" or \"!0\"".to_string(),
             OptionKind::Choice(words) => format!("one of {}", words.join(", ")),
             OptionKind::NotModelled(why) => format!("nothing: {why}"),
         }
@@ -370,6 +376,13 @@ fn check(entry: &Entry, spec: &OptionSpec, value: &OptionValue) -> Result<Value,
         (OptionKind::Number { min, max }, OptionValue::Int(number)) if (min..=max).contains(number) => {
             Ok(Value::Number(*number))
         }
+        (OptionKind::NumberOrPerCpu(_), OptionValue::Bool(true)) => Ok(Value::Number(0)),
+        (OptionKind::NumberOrPerCpu(max), OptionValue::Int(number)) if (0..=max).contains(number) => {
+            Ok(Value::Number(*number))
+        }
+        (OptionKind::Cpus, OptionValue::Bool(true)) => Ok(Value::Word(String::new())),
+        (OptionKind::Cpus, OptionValue::Int(cpu)) => Ok(Value::Word(cpu.to_string())),
+        (OptionKind::Cpus, OptionValue::Text(cpus)) => Ok(Value::Word(cpus.clone())),
         (OptionKind::Time { unit, min, max }, value) => {
             let time = time_of(unit, value).ok_or_else(wrong)?;
             (min..=max).contains(&time).then_some(Value::Time(time)).ok_or_else(wrong)

@@ -71,6 +71,9 @@ pub(super) const ENTRY: Entry = Entry {
             short: "R",
         },
         OptionSpec::not_modelled("auto", "it is a series of runs").short("a"),
+        OptionSpec::not_modelled("warmuptime", "later versions have it: use the scenario's warmup").short("w"),
+        OptionSpec::not_modelled("no-locking", "only schbench-1.0 has it, whose workers hold a lock of their CPU")
+            .short("L"),
     ],
     metrics: &[LATENCY, TRANSFER, RPS],
     ends: Ends::Always,
@@ -112,6 +115,8 @@ pub(super) const ENTRY_2020: Entry = Entry {
         OptionSpec::not_modelled("auto-rps", "it reads /proc/stat").short("A"),
         OptionSpec::not_modelled("auto", "it is a series of runs").short("a"),
         OptionSpec::not_modelled("warmuptime", "use the scenario's warmup").short("w"),
+        OptionSpec::not_modelled("no-locking", "only schbench-1.0 has it, whose workers hold a lock of their CPU")
+            .short("L"),
     ],
     metrics: &[LATENCY],
     ends: Ends::Always,

@@ -14,16 +14,19 @@ use schedlab_model::closest;
 pub(super) struct Global {
     /// End of the run.
     pub duration: Option<Nanos>,
-    /// Policy of tasks that name none.
+    /// Policy of tasks that name none; those of SCHED_DEADLINE state its parameters themselves.
     pub policy: Policy,
+    /// Tasks that name no policy are SCHED_DEADLINE tasks.
+    pub deadline: bool,
     /// Mutexes inherit priority.
     pub pi: bool,
     /// The speed of the calibrated work.
     pub calibration: Calibration,
 }
 
-/// Every key. `frag` is a leftover of version 0.3 in the example files.
-const KEYS: [&str; 14] = [
+/// Every key. `frag` is a leftover of version 0.3 in the example files, and `logsize` another name of `log_size` in
+/// rt-app's documentation.
+const KEYS: [&str; 15] = [
     "duration",
     "calibration",
     "default_policy",
@@ -32,6 +35,7 @@ const KEYS: [&str; 14] = [
     "logdir",
     "log_basename",
     "log_size",
+    "logsize",
     "ftrace",
     "gnuplot",
     "io_device",
@@ -62,10 +66,13 @@ fn read_keys(members: &[Member]) -> Result<Global, RtAppError> {
         global.int(key)?;
     }
     check_log(&global)?;
-    let policy = global.get("default_policy")?.map(props::policy_of).transpose()?;
+    let policy = global.get("default_policy")?;
+    let deadline = policy.is_some_and(props::is_deadline);
+    let policy = policy.filter(|_| !deadline).map(props::policy_of).transpose()?;
     Ok(Global {
         duration: duration(&global)?,
         policy: policy.unwrap_or_default(),
+        deadline,
         pi: global.boolean("pi_enabled")?.unwrap_or(false),
         calibration: calibration(&global)?,
     })
@@ -107,7 +114,8 @@ fn calibration(global: &Object<'_>) -> Result<Calibration, RtAppError> {
 }
 
 fn check_log(global: &Object<'_>) -> Result<(), RtAppError> {
-    if let Some(member) = global.get("log_size")? {
+    for key in ["log_size", "logsize"] {
+        let Some(member) = global.get(key)? else { continue };
         match &member.value.json {
             Json::Int(_) => {}
             Json::Text(word) if ["file", "disable", "auto"].contains(&word.as_str()) => {}

@@ -20,6 +20,7 @@ use schedlab_model::Nanos;
 
 use crate::Workload;
 use json::At;
+use props::Machine;
 pub use task_set::{Calibration, Column, LoggedTask, TaskSet};
 
 /// A file: its name for messages, and what is in it.
@@ -101,7 +102,7 @@ fn build(name: &str, sources: &[Source<'_>], nr_cpus: usize) -> Result<RtApp, Rt
     let sections = merge::sections(sources)?;
     let global = global::read(&sections.global)?;
     merge::check_resources(&sections.resources)?;
-    let tasks = task::read(&sections, nr_cpus)?;
+    let tasks = task::read(&sections, Machine { nr_cpus, deadline: global.deadline })?;
     let (tree, followed) = task::tree(name, &tasks, sections.tasks_at, &global, nr_cpus)?;
     let workload = crate::lower(&tree).map_err(|error| {
         let at = At { line: error.line, column: 1, ..sections.tasks_at };

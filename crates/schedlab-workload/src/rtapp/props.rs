@@ -40,8 +40,17 @@ const DEFAULT_PRIORITY: u8 = 10;
 /// The deepest task group.
 const MAX_DEPTH: usize = 32;
 
-/// Reads the properties of an object.
-pub(super) fn read(object: &Object<'_>, nr_cpus: usize) -> Result<Props, RtAppError> {
+/// What the properties of a task or phase depend on.
+#[derive(Clone, Copy)]
+pub(super) struct Machine {
+    pub nr_cpus: usize,
+    /// A task that names no policy is a SCHED_DEADLINE task; a phase that names none keeps that of its task.
+    pub deadline: bool,
+}
+
+/// Reads the properties of a task at `at` (`None`: of a phase).
+pub(super) fn read(object: &Object<'_>, machine: Machine, at: Option<At>) -> Result<Props, RtAppError> {
+    let nr_cpus = machine.nr_cpus;
     if let Some(member) = object.get("nodes_membind")? {
         return Err(RtAppError::at(member.at, "nodes_membind", "memory placement has no model"));
     }
@@ -49,11 +58,13 @@ pub(super) fn read(object: &Object<'_>, nr_cpus: usize) -> Result<Props, RtAppEr
         check_util(object, key)?;
     }
     let cpus = cpus(object, nr_cpus)?;
-    if let Some(member) = object.get("policy")?.filter(|member| is_deadline(member)) {
-        let policy = Some(Policy::Deadline(deadline(object, member, cpus, nr_cpus)?));
+    let named = object.get("policy")?;
+    let default = at.filter(|_| machine.deadline && named.is_none());
+    if let Some(at) = named.filter(|member| is_deadline(member)).map(|member| member.at).or(default) {
+        let policy = Some(Policy::Deadline(deadline(object, at, cpus, nr_cpus)?));
         return Ok(Props { policy, nice: None, slice: None, cpus, taskgroup: taskgroup(object, policy)? });
     }
-    let policy = object.get("policy")?.map(policy_of).transpose()?;
+    let policy = named.map(policy_of).transpose()?;
     let (policy, nice) = match policy {
         Some(policy @ (Policy::Fifo(_) | Policy::RoundRobin(_))) => (Some(priority(object, policy)?), None),
         _ => (policy, nice(object)?),
@@ -68,18 +79,14 @@ pub(super) fn read(object: &Object<'_>, nr_cpus: usize) -> Result<Props, RtAppEr
     Ok(Props { policy, nice, slice: slice(object)?, cpus, taskgroup })
 }
 
-fn is_deadline(member: &Member) -> bool {
+/// Whether a member names SCHED_DEADLINE.
+pub(super) fn is_deadline(member: &Member) -> bool {
     text(member).is_ok_and(|name| name == "SCHED_DEADLINE")
 }
 
 /// The parameters of a SCHED_DEADLINE task, in us: the period is the runtime unless it is named, the deadline the
 /// period.
-fn deadline(
-    object: &Object<'_>,
-    policy: &Member,
-    cpus: Option<CpuMask>,
-    nr_cpus: usize,
-) -> Result<Deadline, RtAppError> {
+fn deadline(object: &Object<'_>, policy: At, cpus: Option<CpuMask>, nr_cpus: usize) -> Result<Deadline, RtAppError> {
     if let Some((value, at)) = object.int("priority")?.filter(|(value, _)| *value != 0) {
         return Err(RtAppError::at(at, "priority", format!("priority {value} of a SCHED_DEADLINE task"))
             .hint("leave it out: its deadlines are its priority"));
@@ -100,7 +107,7 @@ fn deadline(
         }
     };
     let Some((runtime, at)) = ns("dl-runtime")?.filter(|(runtime, _)| *runtime > 0) else {
-        return Err(RtAppError::at(policy.at, "policy", "a SCHED_DEADLINE task without a runtime")
+        return Err(RtAppError::at(policy, "policy", "a SCHED_DEADLINE task without a runtime")
             .hint("dl-runtime, and dl-period unless it is the same, in us"));
     };
     let period = ns("dl-period")?.map_or(runtime, |(period, _)| period);

@@ -5,7 +5,7 @@ use schedlab_model::USEC;
 use super::event;
 use super::json::{short, Member};
 use super::parsed::{Phase, Task};
-use super::props::{self, Props};
+use super::props::{self, Machine, Props};
 use super::take::Object;
 
 use super::RtAppError;
@@ -19,7 +19,7 @@ const TASK_KEYS: [&str; 4] = ["instance", "delay", "phases", "loop"];
 const BEFORE_1_0: [&str; 6] = ["exec", "period", "deadline", "lock_order", "resources", "access"];
 
 /// Reads a task.
-pub(super) fn read_task(member: &Member, nr_cpus: usize) -> Result<Task, RtAppError> {
+pub(super) fn read_task(member: &Member, machine: Machine) -> Result<Task, RtAppError> {
     let object = Object::inside(member)?;
     let phases = object.get("phases")?;
     check_keys(&object, &TASK_KEYS, phases.is_none())?;
@@ -30,17 +30,17 @@ pub(super) fn read_task(member: &Member, nr_cpus: usize) -> Result<Task, RtAppEr
     let name = member.key.clone();
     let (times, phases) = match phases {
         Some(inner) => {
-            let phases = read_phases(inner, &name, nr_cpus).map_err(|error| error.within("phases"))?;
+            let phases = read_phases(inner, &name, machine).map_err(|error| error.within("phases"))?;
             (times(&object, Times::Forever, Times::Count(0))?, phases)
         }
         None => {
             // The task's properties are not set again by its only phase.
-            let phase = Phase { props: Props::default(), ..read_phase(&object, member, &name, nr_cpus)? };
+            let phase = read_events(&object, member, &name)?;
             let endless = object.get("loop")?.is_none();
             (if endless { Times::Forever } else { Times::Count(1) }, vec![phase])
         }
     };
-    let props = props::read(&object, nr_cpus)?;
+    let props = props::read(&object, machine, Some(member.at))?;
     check_runtimes(&props, &phases)?;
     Ok(Task { name, at: member.at, instances, delay: delay.saturating_mul(USEC), times, props, phases })
 }
@@ -60,12 +60,13 @@ fn check_runtimes(props: &Props, phases: &[Phase]) -> Result<(), RtAppError> {
     }
 }
 
-fn read_phases(member: &Member, task: &str, nr_cpus: usize) -> Result<Vec<Phase>, RtAppError> {
+fn read_phases(member: &Member, task: &str, machine: Machine) -> Result<Vec<Phase>, RtAppError> {
     let object = Object::inside(member)?;
-    let read = |inner: &Member| {
+    let read = |inner: &Member| -> Result<Phase, RtAppError> {
         let object = Object::inside(inner)?;
         check_keys(&object, &["loop"], true)?;
-        read_phase(&object, inner, task, nr_cpus)
+        let phase = read_events(&object, inner, task)?;
+        Ok(Phase { props: props::read(&object, machine, None)?, ..phase })
     };
     let phases = object.members.iter().map(|inner| read(inner).map_err(|error| error.within(&inner.key)));
     let phases: Vec<Phase> = phases.collect::<Result<_, _>>()?;
@@ -75,7 +76,8 @@ fn read_phases(member: &Member, task: &str, nr_cpus: usize) -> Result<Vec<Phase>
     }
 }
 
-fn read_phase(object: &Object<'_>, member: &Member, task: &str, nr_cpus: usize) -> Result<Phase, RtAppError> {
+/// A phase without its properties.
+fn read_events(object: &Object<'_>, member: &Member, task: &str) -> Result<Phase, RtAppError> {
     let mut events = Vec::new();
     for inner in object.members {
         if let Some(kind) = event::kind_of(&inner.key) {
@@ -86,7 +88,7 @@ fn read_phase(object: &Object<'_>, member: &Member, task: &str, nr_cpus: usize) 
         return Err(RtAppError::at(member.at, "", "no events, so nothing to do").hint(kinds_list()));
     }
     let times = times(object, Times::Count(1), Times::Forever)?;
-    Ok(Phase { at: member.at, times, props: props::read(object, nr_cpus)?, events })
+    Ok(Phase { at: member.at, times, props: Props::default(), events })
 }
 
 /// The number of loops. Below 0 it is for ever.

@@ -13,6 +13,7 @@ use super::global::Global;
 use super::json::{short, At, Member};
 use super::merge::Sections;
 use super::parsed::{Phase, Task};
+use super::props::Machine;
 use super::read::read_task;
 use super::{locks, metrics, Calibration, RtAppError};
 use crate::verbs::{Length, NamedObject, Own, Step, StepKind, Times, Tree, TreeTask};
@@ -25,8 +26,8 @@ const MAX_TASKS: u64 = 200_000;
 const MAX_FOLLOWED: usize = 2;
 
 /// Reads the tasks of a file.
-pub(super) fn read(sections: &Sections, nr_cpus: usize) -> Result<Vec<Task>, RtAppError> {
-    let read = |member: &Member| read_task(member, nr_cpus).map_err(|error| error.within(&member.key).within("tasks"));
+pub(super) fn read(sections: &Sections, machine: Machine) -> Result<Vec<Task>, RtAppError> {
+    let read = |member: &Member| read_task(member, machine).map_err(|error| error.within(&member.key).within("tasks"));
     sections.tasks.iter().map(read).collect()
 }
 

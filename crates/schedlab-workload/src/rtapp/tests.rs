@@ -282,15 +282,42 @@ const REFUSED: &[(&str, &str, &str)] = &[
     (r#"{"tasks": {"t": {"run": 1}}, "global": {"duration": "1s"}}"#, "global.duration", "not a whole number"),
     (
         r#"{"tasks": {"t": {"run": 1}}, "global": {"default_policy": "SCHED_DEADLINE"}}"#,
-        "global.default_policy",
-        "name it in each task",
+        "tasks.t.policy",
+        "without a runtime",
     ),
+    (
+        r#"{"tasks": {"t": {"phases": {"p": {"run": 1, "dl-runtime": 1}}}}, "global": {"default_policy": "SCHED_DEADLINE"}}"#,
+        "tasks.t.policy",
+        "without a runtime",
+    ),
+    (r#"{"tasks": {"t": {"run": 1}}, "global": {"logsize": "big"}}"#, "global.logsize", "a number of MB"),
     (r#"{"tasks": {"t": {"run": 1}}, "global": {"calibration": "GPU"}}"#, "global.calibration", "is not a CPU"),
     (r#"{"tasks": {"t": {"run": 1}}, "global": {"calibration": -4}}"#, "global.calibration", "ns per loop"),
     (r#"{"tasks": {"t": {"run": 1}}, "global": {"log_size": "big"}}"#, "global.log_size", "\"disable\""),
     (r#"{"tasks": {"t": {"run": 1}}, "global": {"ftrace": "all"}}"#, "global.ftrace", "list of"),
     (r#"{"tasks": {"t": {"run": 1}}, "resources": {"m": {"type": "mutx"}}}"#, "resources.m.type", "unknown type"),
 ];
+
+#[test]
+fn a_default_of_sched_deadline_is_for_tasks_that_state_its_parameters() {
+    let parameters = r#""dl-runtime": 2000, "dl-period": 10000, "dl-deadline": 8000"#;
+    let text = format!(
+        r#"{{"global": {{"default_policy": "SCHED_DEADLINE", "logsize": 2}}, "tasks": {{
+            "a": {{{parameters}, "run": 1}},
+            "b": {{{parameters}, "phases": {{"p": {{"run": 1}}, "q": {{"run": 2}}}}}},
+            "c": {{"policy": "SCHED_OTHER", "priority": 5, "run": 1}}}}}}"#
+    );
+    let workload = workload(&text);
+    let policies: Vec<(&str, Policy)> = workload.tasks.iter().map(|task| (task.name.as_str(), task.policy)).collect();
+    let deadline = |policy: &Policy| match policy {
+        Policy::Deadline(own) => Some([own.runtime, own.deadline, own.period].map(|ns| ns / USEC)),
+        _ => None,
+    };
+    for (name, policy) in policies {
+        let own = ["a", "b"].iter().any(|task| name.starts_with(task));
+        assert_eq!(deadline(&policy), own.then_some([2_000, 8_000, 10_000]), "{name}: {policy:?}");
+    }
+}
 
 #[test]
 fn unsupported_files_are_refused_with_the_key() {
