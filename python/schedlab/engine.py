@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from schedlab.native.explained import FirstDifference, Moment
     from schedlab.native.replayed import Report
     from schedlab.native.runs import Columns, Tail
+    from schedlab.native.waited import Waits
     from schedlab.studies.study import Study
 
 KINDS = ("machines", "kernels", "distributions", "features", "workloads", "knobs", "metrics", "studies")
@@ -48,6 +49,25 @@ class UnderWay(Frozen):
     """The simulated time that it has reached."""
     duration_ns: int
     """The time at which it ends at the latest."""
+
+
+class TraceSample:
+    """Parts of a trace that every row can be tried on."""
+
+    def __init__(self, native: Any) -> None:
+        self._native = native
+
+    def rows(self) -> list[str]:
+        """All rows, that of the recorded kernel first."""
+        return list(self._native.rows())
+
+    def replay(self, row: str, *, cancel: Cancel | None = None) -> Report:
+        """The report of a row on these parts."""
+        text = self._native.replay(row, cancel=cancel)
+        if text is None:
+            raise Cancelled("stopped before the end of the trace")
+        report: Report = documents.loads(text)
+        return report
 
 
 class Engine:
@@ -238,6 +258,17 @@ class Engine:
             text = self._native.replay(trace, kernel, matrix=matrix, first=first, explain=explain, cancel=cancel)
             reports: list[Report] = documents.loads(text)
             return reports
+
+    def sample(self, trace: str, *, first: int = 1, cancel: Cancel | None = None) -> TraceSample:
+        """Parts of a recorded trace, to try rows on them within bounds of time and memory."""
+        with self._translated():
+            return TraceSample(self._native.TraceSample(trace, first=first, cancel=cancel))
+
+    def waits(self, trace: str, *, keep: int = 1, only: str | None = None, cancel: Cancel | None = None) -> Waits:
+        """The `keep` longest waits of each task of a trace, or of the task `only` (a pid or a name)."""
+        with self._translated():
+            found: Waits = documents.loads(self._native.waits(trace, keep=keep, only=only, cancel=cancel))
+            return found
 
     def row_of(self, release: str) -> str | None:
         """The version row of a kernel release such as `6.12.107+deb13-cloud-amd64`."""

@@ -66,7 +66,7 @@ def test_rows_that_fit_alike_are_all_named(cli: Cli, tmp_path: Path) -> None:
     assert document["reports"] == identify.best_first(document["reports"])
 
 
-def report(row: str, agreed: int, decisions: int, unexplained: int) -> Any:
+def report(row: str, agreed: int, decisions: int, unexplained: int, solved: int = 0) -> Any:
     """A report in which picks and preemptions are judged alike."""
     side = {"agreed": agreed, "decisions": decisions}
     return {
@@ -75,13 +75,16 @@ def report(row: str, agreed: int, decisions: int, unexplained: int) -> Any:
         "picks": side,
         "preemptions": side,
         "unexplained": {"picks": unexplained, "preemptions": unexplained},
+        "solved": {"picks": solved, "preemptions": solved},
+        "missing": [],
+        "tried": {"followed": 100, "sampled": 100, "left_out": 0, "to_the_end": True},
         "state": {"events": {"agreed": 0, "decisions": 0}},
         "vruntime": {"equal": 0, "compared": 0},
     }
 
 
-RANKED: list[tuple[str, list[tuple[str, int, int, int]], list[str]]] = [
-    # what is ranked: row, agreed, judged, unexplained; best first
+RANKED: list[tuple[str, list[tuple[Any, ...]], list[str]]] = [
+    # what is ranked: row, agreed, judged, unexplained, solved; best first
     ("better share", [("6.1", 90, 100, 0), ("6.3", 95, 100, 0)], ["6.3", "6.1"]),
     (
         "one judges nothing",
@@ -91,15 +94,17 @@ RANKED: list[tuple[str, list[tuple[str, int, int, int]], list[str]]] = [
     ("one judges few", [("7.3", 9, 9, 0), ("6.1", 2_900, 3_000, 0)], ["6.1", "7.3"]),
     ("one judges a little less", [("7.3", 2_000, 2_000, 0), ("6.1", 2_900, 3_000, 0)], ["7.3", "6.1"]),
     ("what is unexplained was asked", [("7.3", 40, 40, 2_960), ("6.1", 2_900, 3_000, 0)], ["6.1", "7.3"]),
+    ("what lags were solved from shows nothing", [("7.3", 40, 40, 0, 2_960), ("6.1", 2_000, 3_000, 0)], ["6.1", "7.3"]),
+    ("a few are solved", [("7.3", 2_950, 2_955, 0, 45), ("6.1", 2_400, 3_000, 0)], ["7.3", "6.1"]),
     ("nobody judges anything", [("6.1", 0, 0, 0), ("7.3", 0, 0, 0)], ["6.1", "7.3"]),
 ]
 
 
 @pytest.mark.parametrize(("rows", "order"), [row[1:] for row in RANKED], ids=[row[0] for row in RANKED])
-def test_rows_are_ranked_among_those_that_judge_enough(rows: list[tuple[str, int, int, int]], order: list[str]) -> None:
+def test_rows_are_ranked_among_those_that_judge_enough(rows: list[tuple[Any, ...]], order: list[str]) -> None:
     ranked = identify.best_first([report(*row) for row in rows])
     assert [r["row"] for r in ranked] == order
-    judged = any(decisions for _, _, decisions, _ in rows)
+    judged = any(row[2] for row in rows)
     assert [r["row"] for r in rendered.named(ranked)] == (order[:1] if judged else [])
 
 
@@ -126,6 +131,16 @@ def only(text: str, *events: str) -> str:
     return "\n".join(kept) + "\n"
 
 
+EVENTS = (
+    "sched_switch",
+    "sched_waking",
+    "sched_wakeup",
+    "sched_wakeup_new",
+    "sched_migrate_task",
+    "sched_process_fork",
+    "sched_process_exit",
+    "sched_stat_runtime",
+)
 NICED = CORPUS / "7.3.4-1cpu-niced.ftrace.gz"
 KERNEL = "7.3.4+deb13-cloud-amd64"
 ANSWERS = [
@@ -143,7 +158,7 @@ ANSWERS = [
     (lambda text: only(text), "no row can be named: 0 records in 0\\.000 s show no decision", "to do: "),
     (
         lambda text: only(text, "sched_switch", "sched_wakeup"),
-        r"no row can be named: the best, \S+, decides",
+        "no row can be named: the trace lacks run times",
         "to do: ",
     ),
     (lambda text: re.sub("(?m)^#.*\n", "", text), r"rows? [0-9., ]+ fit", "to do: .*`schedlab record`"),
@@ -160,6 +175,54 @@ def test_a_trace_that_cannot_be_judged_says_what_to_do(
     lines = " ".join(out.split("\n\n")[0].split())
     assert (code, err) == (0, "")
     assert re.match(f"{first}.*{second}", lines), lines
+
+
+@pytest.mark.parametrize("trace", ["5.2.1-1cpu-hackbench", "5.10.262-1cpu-niced", "7.3.4-1cpu-niced"])
+def test_without_run_times_no_row_is_named(cli: Cli, tmp_path: Path, trace: str) -> None:
+    """CFS rows agree with more of an EEVDF kernel's picks than its own row then, and the other way round."""
+    bare = tmp_path / "t.ftrace"
+    events = ("sched_switch", "sched_waking", "sched_wakeup", "sched_wakeup_new", "sched_migrate_task")
+    bare.write_text(only(text_of(CORPUS / f"{trace}.ftrace.gz"), *events))
+    document = json.loads(cli("identify", str(bare), "--json", "-")[1])
+    assert document["fits"] == []
+
+
+@pytest.mark.parametrize("trace", ["5.10.262-1cpu-niced", "5.2.1-4cpu-mix", "7.2.13-4cpu-mix"])
+def test_a_trace_without_probes_is_identified_by_its_decisions(cli: Cli, tmp_path: Path, trace: str) -> None:
+    """No vruntime is printed and no probe read, as in a trace of perf or trace-cmd."""
+    bare = tmp_path / "t.ftrace"
+    kept = only(text_of(CORPUS / f"{trace}.ftrace.gz"), *EVENTS)
+    bare.write_text(re.sub(r" vruntime=\d+ \[ns\]", "", kept))
+    document = json.loads(cli("identify", str(bare), "--json", "-")[1])
+    assert document["reports"][0]["recorded_row"] in document["fits"]
+
+
+def test_a_long_trace_is_tried_on_parts_of_it(cli: Cli, tmp_path: Path) -> None:
+    trace = tmp_path / "long.ftrace"
+    traces.write(trace, rounds=12_000)
+    code, out, _ = cli("identify", str(trace))
+    assert (code, "tried on parts of the trace: " in out) == (0, True), out
+
+
+def test_an_interrupt_shows_what_is_known_so_far(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = native_engine()
+    sample = engine.sample(str(NICED))
+    real, asked = sample.replay, list[str]()
+
+    def replay(row: str, *, cancel: object = None) -> Report:
+        if len(asked) == 3:
+            raise KeyboardInterrupt
+        asked.append(row)
+        return real(row)
+
+    monkeypatch.setattr(sample, "replay", replay)
+    monkeypatch.setattr(identify, "native_engine", lambda: engine)
+    monkeypatch.setattr(engine, "sample", lambda trace, cancel: sample)
+    code, out, err = cli("identify", str(NICED))
+    assert (code, asked[0]) == (130, "7.3")
+    assert out.startswith("so far, without ")
+    assert "row 7.3 fits best" in out
+    assert err.endswith("interrupted\n")
 
 
 def refused(what: str, folder: Path) -> str:

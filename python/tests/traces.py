@@ -42,8 +42,8 @@ def lines(rounds: int = ROUNDS) -> Iterator[str]:
         runs, waits = waits, runs
 
 
-def write(path: Path) -> str:
-    path.write_text(HEAD + "\n".join(lines()) + "\n")
+def write(path: Path, rounds: int = ROUNDS) -> str:
+    path.write_text(HEAD + "\n".join(lines(rounds)) + "\n")
     return str(path)
 
 

@@ -21,6 +21,7 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     errors::register(module)?;
     module.add_class::<scenario::Scenario>()?;
     module.add_class::<run::Cancel>()?;
+    module.add_class::<replay::TraceSample>()?;
     module.add_function(wrap_pyfunction!(scenario::load, module)?)?;
     module.add_function(wrap_pyfunction!(scenario::loads, module)?)?;
     module.add_function(wrap_pyfunction!(scenario::listing, module)?)?;
@@ -36,6 +37,7 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(explain::why, module)?)?;
     module.add_function(wrap_pyfunction!(convert::convert, module)?)?;
     module.add_function(wrap_pyfunction!(replay::replay, module)?)?;
+    module.add_function(wrap_pyfunction!(replay::waits, module)?)?;
     module.add_function(wrap_pyfunction!(replay::row_name, module)?)?;
     module.add_function(wrap_pyfunction!(scx::kernel_btf, module)?)?;
     module.add_function(wrap_pyfunction!(scx::scx_check, module)?)?;

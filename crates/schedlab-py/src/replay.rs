@@ -1,11 +1,12 @@
 //! Replay of recorded traces under version rows.
 
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
 use schedlab_policy::Version;
-use schedlab_replay::{replay_rows, row_of, Options, Question};
+use schedlab_replay::{replay_rows, row_of, Bounds, Options, Question, Sample};
 use schedlab_trace::TraceReader;
 
 use crate::errors;
@@ -50,6 +51,43 @@ pub fn replay(
     reports.map_err(|failure| errors::trace(py, &failure))
 }
 
+/// Parts of a trace, on which every row is tried within bounds.
+#[pyclass(frozen)]
+pub struct TraceSample(Sample, Options);
+
+#[pymethods]
+impl TraceSample {
+    /// Reads the parts; reports describe the `first` disagreements.
+    #[new]
+    #[pyo3(signature = (trace, *, first=1, cancel=None))]
+    fn new(py: Python<'_>, trace: &str, first: usize, cancel: Option<&Cancel>) -> PyResult<Self> {
+        let flag = cancel.map_or_else(Arc::default, Cancel::flag);
+        let options = Options { disagreements: first, ..Options::default() };
+        let sample = py.detach(|| {
+            let mut reader = CancellableReader::open(Path::new(trace), None, flag)?;
+            Sample::read(&mut reader, &options, Bounds::default())
+        });
+        let sample = sample.map_err(|error| errors::trace(py, &TraceFailure::Input(error)))?;
+        Ok(TraceSample(sample, options))
+    }
+
+    /// The rows, that of the recorded kernel first.
+    fn rows(&self) -> Vec<&'static str> {
+        let own = self.0.kernel().and_then(row_of).map(|row| row.name);
+        let others = Version::all().iter().map(|row| row.name).filter(|row| Some(*row) != own);
+        own.into_iter().chain(others).collect()
+    }
+
+    /// The report of one row as JSON; `None` if it was cancelled.
+    #[pyo3(signature = (row, *, cancel=None))]
+    fn replay(&self, py: Python<'_>, row: &str, cancel: Option<&Cancel>) -> PyResult<Option<String>> {
+        let flag = cancel.map_or_else(Arc::default, Cancel::flag);
+        let version = find(row).map_err(|failure| errors::trace(py, &failure))?;
+        let report = py.detach(|| self.0.replay(version, &self.1, &|| flag.load(Ordering::Relaxed)));
+        Ok(report.map(|report| serde_json::to_string(&report).unwrap_or_default()))
+    }
+}
+
 fn find(name: &str) -> Result<&'static Version, TraceFailure> {
     Version::find(name).map_err(|error| TraceFailure::Kernel { message: error.to_string(), hint: error.hint() })
 }
@@ -65,6 +103,25 @@ fn recorded_row(reader: &CancellableReader) -> Result<&'static Version, TraceFai
     };
     let message = format!("kernel {release}: row not modelled yet");
     row_of(&release).ok_or(TraceFailure::Kernel { message, hint })
+}
+
+/// The `keep` longest waits of each task of a trace, or of the task `only` (a pid or a name), as JSON.
+#[pyfunction]
+#[pyo3(signature = (trace, *, keep=1, only=None, cancel=None))]
+pub fn waits(
+    py: Python<'_>,
+    trace: &str,
+    keep: usize,
+    only: Option<&str>,
+    cancel: Option<&Cancel>,
+) -> PyResult<String> {
+    let flag = cancel.map_or_else(Arc::default, Cancel::flag);
+    let found = py.detach(|| {
+        let mut reader = CancellableReader::open(Path::new(trace), None, flag)?;
+        schedlab_replay::waits(&mut reader, keep, only)
+    });
+    let found = found.map_err(|error| errors::trace(py, &TraceFailure::Input(error)))?;
+    Ok(serde_json::to_string(&found).unwrap_or_default())
 }
 
 /// The version row of a kernel release such as `6.12.107+deb13-cloud-amd64`, by its name.

@@ -41,6 +41,31 @@ const BETWEEN_MERGES: usize = 32;
 /// So many decisions in a row that agree show that the state of a CPU is right again.
 const AGREEING: u32 = 16;
 
+/// How hard unknown lags are searched for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Effort {
+    /// How many models follow a row while something is unknown.
+    pub models: usize,
+    /// How many are tried to fill the gaps when some were dropped.
+    pub tries: usize,
+    /// How many are tried where none agrees with a decision.
+    pub patience: usize,
+}
+
+impl Default for Effort {
+    fn default() -> Self {
+        Effort { models: MODELS, tries: TRIES, patience: PATIENCE }
+    }
+}
+
+impl Effort {
+    /// A part of it.
+    pub fn divided(self, by: usize) -> Effort {
+        let Effort { models, tries, patience } = self;
+        Effort { models: models / by, tries: tries / by, patience: patience / by }
+    }
+}
+
 /// A version row: its score, and the models that follow it, one unless something is unknown.
 pub struct Row {
     pub tally: Tally,
@@ -49,8 +74,11 @@ pub struct Row {
     models: Vec<Hypothesis>,
     past: Option<Past>,
     dice: Dice,
+    pub effort: Effort,
     patience: usize,
     eevdf: bool,
+    /// Operations that its models have followed, those of the search included: what the row has cost.
+    pub steps: u64,
     /// CPUs on which no lag explains a decision, with the number of decisions in a row that have agreed since.
     unexplained: BTreeMap<CpuId, u32>,
 }
@@ -91,8 +119,10 @@ impl Row {
             models: vec![first],
             past: None,
             dice: Dice(stream(0, "lags")),
+            effort: Effort::default(),
             patience: PATIENCE,
             eevdf,
+            steps: 0,
             unexplained: BTreeMap::new(),
         }
     }
@@ -104,6 +134,9 @@ impl Row {
     }
 
     pub fn apply(&mut self, input: &Input) {
+        if matches!(input.operation, Operation::Lost) {
+            self.forget();
+        }
         if self.eevdf && brings_unknown(&input.operation) {
             self.branch(adds_queued(&input.operation));
         }
@@ -113,6 +146,7 @@ impl Row {
         for hypothesis in &mut self.models {
             hypothesis.apply(input);
         }
+        self.steps += self.models.len() as u64;
         match &input.operation {
             Operation::SelectTaskRq(select) => self.placements.select(select, input.time, &mut self.models[0].model),
             Operation::SchedBalanceRq(pass) => {
@@ -150,20 +184,32 @@ impl Row {
         }
     }
 
+    /// Behind a loss every queue is empty: nothing that was unknown before it matters.
+    fn forget(&mut self) {
+        self.models.truncate(1);
+        self.models[0].ways = vec![Way::default()];
+        self.past = None;
+        self.patience = self.effort.patience;
+        self.unexplained.clear();
+    }
+
     /// An unknown task appears: every model becomes several that take it for different things.
     fn branch(&mut self, queued: bool) {
         if self.past.is_none() {
             self.settle();
         }
         let old = std::mem::take(&mut self.models);
-        let each = (MODELS / ways(&old)).max(1);
+        let each = (self.effort.models / ways(&old)).max(1);
         let all = old.iter().flat_map(|hypothesis| hypothesis.ways.iter().map(|way| (&hypothesis.model, way)));
         for (nth, (model, way)) in all.enumerate() {
             for copy in 0..each {
                 // None in one of several alike, or in every other of several that differ.
                 let none = if each > 1 { copy == 0 } else { nth % 2 == 0 };
-                let guess =
-                    if none { self.dice.none(queued) } else { self.dice.some((nth * each + copy) % MODELS, queued) };
+                let guess = if none {
+                    self.dice.none(queued)
+                } else {
+                    self.dice.some((nth * each + copy) % self.effort.models, self.effort.models, queued)
+                };
                 let guesses = way.guesses.iter().copied().chain([guess]).collect();
                 let ways = vec![Way { origin: way.origin, guesses }];
                 self.models.push(Hypothesis { model: model.clone(), ways });
@@ -257,12 +303,12 @@ impl Row {
 
     /// No model agrees with the decision: perhaps there is another one that does, and with everything before.
     fn find(&mut self, nth: usize) -> bool {
-        let found = self.derive(self.patience, MODELS / 4);
+        let found = self.derive(self.patience, self.effort.models / 4);
         if found.is_empty() {
             self.patience /= 2;
             return false;
         }
-        self.patience = PATIENCE;
+        self.patience = self.effort.patience;
         self.count(nth, Some(Unjudged::Solved));
         self.models = found;
         true
@@ -271,8 +317,8 @@ impl Row {
     /// Fills the gaps that dropped models left.
     fn fill(&mut self) {
         let left = ways(&self.models);
-        if left < MODELS / 2 {
-            let more = self.derive(TRIES, MODELS - left);
+        if left < self.effort.models / 2 {
+            let more = self.derive(self.effort.tries, self.effort.models - left);
             self.models.extend(more);
         }
     }
@@ -293,14 +339,17 @@ impl Row {
                 _ => self.dice.change(&way.guesses),
             };
             let origin = way.origin;
-            match guesses.map(|guesses| past.follow(Way { origin, guesses })) {
-                Some(Followed::Explains(hypothesis)) => found.push(*hypothesis),
-                Some(Followed::AllButLast(way)) if ways.len() < 4 * MODELS => ways.push(way),
-                Some(Followed::AllButLast(way)) => {
+            let Some(guesses) = guesses else { continue };
+            let (followed, steps) = past.follow(Way { origin, guesses });
+            self.steps += steps;
+            match followed {
+                Followed::Explains(hypothesis) => found.push(*hypothesis),
+                Followed::AllButLast(way) if ways.len() < 4 * self.effort.models => ways.push(way),
+                Followed::AllButLast(way) => {
                     let nth = self.dice.below(ways.len());
                     ways[nth] = way;
                 }
-                Some(Followed::Refuted) | None => {}
+                Followed::Refuted => {}
             }
         }
         found
@@ -345,9 +394,9 @@ enum Followed {
 }
 
 impl Past {
-    /// Follows the row again another way.
-    fn follow(&self, way: Way) -> Followed {
-        let Some(mut model) = self.origins.get(way.origin).cloned() else { return Followed::Refuted };
+    /// Follows the row again another way; how many operations that took.
+    fn follow(&self, way: Way) -> (Followed, u64) {
+        let Some(mut model) = self.origins.get(way.origin).cloned() else { return (Followed::Refuted, 0) };
         let mut next = way.guesses.iter();
         for (nth, entry) in self.log.iter().enumerate() {
             if brings_unknown(&entry.input.operation) {
@@ -355,10 +404,11 @@ impl Past {
             }
             model.apply(&entry.input);
             if entry.refutes(&model) {
-                return if nth + 1 == self.log.len() { Followed::AllButLast(way) } else { Followed::Refuted };
+                let last = nth + 1 == self.log.len();
+                return (if last { Followed::AllButLast(way) } else { Followed::Refuted }, nth as u64 + 1);
             }
         }
-        Followed::Explains(Box::new(Hypothesis { model, ways: vec![way] }))
+        (Followed::Explains(Box::new(Hypothesis { model, ways: vec![way] })), self.log.len() as u64)
     }
 }
 
@@ -401,10 +451,10 @@ impl Dice {
         Guess { lag: 0, used: self.within(0, WHOLE), queued }
     }
 
-    /// The `nth` of [`MODELS`] that share the range out; the ends first. A queued task's wider range is left to the
+    /// The `nth` of so many models that share the range out; the ends first. A queued task's wider range is left to the
     /// search.
-    fn some(&mut self, nth: usize, queued: bool) -> Guess {
-        let step = 2 * WHOLE / MODELS as i64;
+    fn some(&mut self, nth: usize, models: usize, queued: bool) -> Guess {
+        let step = 2 * WHOLE / models as i64;
         let lag = match nth {
             1 => WHOLE,
             2 => -WHOLE,

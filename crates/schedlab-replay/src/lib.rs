@@ -32,14 +32,17 @@ mod inputs;
 mod lags;
 mod model;
 mod operation;
+mod pass;
 mod placement;
 mod reader;
 mod report;
 mod resched;
+mod sample;
 mod summary;
 mod tally;
 mod topology;
 mod trace;
+mod waits;
 
 pub use answer::{Answer, Question, Why};
 pub use display::matrix_table;
@@ -48,29 +51,21 @@ pub use inputs::{InputCount, InputGroup, InputKind};
 pub use report::{
     BalanceBaselines, BalanceMiss, BalanceReport, Baselines, Delays, Disagreement, LookCount, Part, PlacementBaselines,
     PlacementMiss, PlacementReport, Queued, Report, ReschedMiss, ReschedPlace, ReschedReport, Score, StateMiss,
-    StateScores, StepMiss, TaskCounts, TraceInfo, Unexplained, Unjudgeable, VruntimeSteps,
+    StateScores, StepMiss, TaskCounts, TraceInfo, Tried, Unexplained, Unjudgeable, VruntimeSteps,
 };
+pub use sample::{Bounds, Sample};
 pub use trace::LookAhead;
-
-use std::sync::Arc;
+pub use waits::{waits, Began, Ran, Wait, Waiter, Waits};
 
 use schedlab_model::{Nanos, MSEC};
 use schedlab_policy::Version;
 use schedlab_trace::{Header, TraceError, TraceReader};
 
-use balance::Balances;
 use explain::Asking;
 use groups::InitialGroups;
-use header::{kernel, settings, uses_autogroup, Settings};
+use header::uses_autogroup;
 use lags::Row;
-use model::Model;
-use operation::Input;
-use placement::Placements;
-use reader::Reader;
-use resched::Resched;
-use tally::Tally;
-use topology::Machine;
-use trace::Window;
+use pass::{Pass, Seen};
 
 /// What to report.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -106,39 +101,14 @@ pub fn replay_rows(
     versions: &[&'static Version],
     options: &Options,
 ) -> Result<Vec<Report>, TraceError> {
-    let mut header = reader.header().clone();
-    let mut window = Window::new(reader);
-    let mut first = window.next()?;
-    header.nr_cpus = Some(window.fix_cpus(header.nr_cpus));
-    let from = window.start() + options.warm_up;
-    let groups = Arc::new(InitialGroups::of(&header));
-    let mut rows: Vec<(Row, Vec<String>)> = versions
-        .iter()
-        .map(|version| {
-            let Settings { config, refused } = settings(&header, version);
-            let tally = Tally { from, limit: options.disagreements, ..Tally::default() };
-            let machine = Machine::of(&header, config.nr_cpus);
-            let topology = Arc::new(machine.topology.clone());
-            let placements = Placements::new(&config, machine, window.start(), options.warm_up, options.disagreements);
-            let model = Model::new(config, topology, Tally::default(), groups.clone(), window.shows_state());
-            let balances = Balances::new(window.start(), options.warm_up, options.disagreements);
-            (Row::new(model, tally, placements, balances), refused)
-        })
-        .collect();
+    let mut pass = Pass::begin(reader, options)?;
+    let mut rows: Vec<(Row, Vec<String>)> = versions.iter().map(|version| pass.start.row(version, options)).collect();
     let mut asking = options.explain.clone().map(Asking::new);
-    let mut reader = Reader::new(kernel(&header));
-    let mut resched = Resched::new(&header, from, options.disagreements);
-    while let Some(entry) = match first.take() {
-        Some(entry) => Some(entry),
-        None => window.next()?,
-    } {
+    while let Some(entry) = pass.next()? {
         if let (Some(asking), Some((row, _))) = (&mut asking, rows.first()) {
-            asking.reach(row.model(), entry.time, &window);
+            asking.reach(row.model(), entry.time, &pass.window);
         }
-        resched.record(&entry, &reader);
-        for operation in reader.read(&entry, &window) {
-            resched.operation(&entry, &operation);
-            let input = Input { time: entry.time, cpu: entry.cpu, operation };
+        for input in pass.read(&entry) {
             for (row, _) in &mut rows {
                 row.apply(&input);
             }
@@ -147,35 +117,25 @@ pub fn replay_rows(
             }
         }
     }
-    let missing = window.missing(&header, reader.unannounced());
+    let (start, window, seen) = pass.end();
     let mut reports: Vec<Report> =
-        rows.into_iter().map(|(row, refused)| finish(row, refused, &missing, &header, &window, options)).collect();
-    let resched = resched.report();
-    reports.iter_mut().for_each(|report| report.resched = resched.clone());
+        rows.into_iter().map(|(row, refused)| finish(row, refused, &start.header, &seen, options)).collect();
     if let Some(report) = reports.first_mut() {
         report.explanation = asking.map(|asking| asking.end(&window));
     }
     Ok(reports)
 }
 
-fn finish(
-    row: Row,
-    refused: Vec<String>,
-    missing: &[String],
-    header: &Header,
-    window: &Window<'_>,
-    options: &Options,
-) -> Report {
-    let (records, lost, span_ns) = window.totals();
+fn finish(row: Row, refused: Vec<String>, header: &Header, seen: &Seen, options: &Options) -> Report {
     let kernel = header.kernel.clone();
     let recorded = kernel.as_deref().and_then(row_of).map(|row| row.name);
     let trace = TraceInfo {
         kernel,
         cpus: row.model().fair().config.nr_cpus,
-        records,
-        lost,
-        wakeups_placed: window.wakeups_placed(),
-        span_ns,
+        records: seen.records,
+        lost: seen.lost,
+        wakeups_placed: seen.wakeups_placed,
+        span_ns: seen.span_ns,
         sessions: uses_autogroup(header),
         grouped: InitialGroups::of(header).len(),
     };
@@ -185,16 +145,21 @@ fn finish(
     let mut tally = row.tally;
     balances.preferences = Score::of(tally.preferences);
     for queued in tally.disagreements.iter_mut().flat_map(|disagreement| &mut disagreement.queue) {
-        window.name(queued.pid).clone_into(&mut queued.name);
+        seen.name(queued.pid).clone_into(&mut queued.name);
     }
-    let looks = window.looks().filter(|(_, records)| *records > 0);
-    let look_ahead = looks.map(|(purpose, records)| LookCount { purpose, name: purpose.name(), records }).collect();
     let report = Report::new(trace, version, recorded, refused, options.warm_up, tally);
-    let mut missing = missing.to_vec();
+    let mut missing = seen.missing.clone();
     if missing.is_empty() {
         missing.extend(groups_missing(&report));
     }
-    Report { look_ahead, missing, placements, balances, ..report }
+    Report {
+        look_ahead: seen.look_ahead.clone(),
+        resched: seen.resched.clone(),
+        missing,
+        placements,
+        balances,
+        ..report
+    }
 }
 
 /// The share of queues in percent that have as many entities as the model's, below which groups are missing from the

@@ -15,6 +15,9 @@ pub struct Report {
     pub trace: TraceInfo,
     /// The version row that the trace was replayed under.
     pub row: &'static str,
+    /// How much of the trace was followed, where that is bounded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tried: Option<Tried>,
     /// The row of the recorded kernel, if it is modelled.
     pub recorded_row: Option<&'static str>,
     /// What replay needs and the trace lacks: with any of it the numbers are not reliable.
@@ -39,6 +42,8 @@ pub struct Report {
     pub unjudged_share: f64,
     /// Those of them that no lag explains, or that follow such a decision on their CPU: the state there is wrong.
     pub unexplained: Unexplained,
+    /// Those that depend on unknown lags and were used to solve for them: any row explains them.
+    pub solved: Unexplained,
     /// Preemption checks that returned at once because need-resched was set: no decisions.
     pub not_asked: u64,
     /// Decisions in the warm-up.
@@ -89,6 +94,19 @@ pub struct TraceInfo {
     pub sessions: bool,
     /// Tasks for which the header gives a group.
     pub grouped: usize,
+}
+
+/// How much of a trace a row was tried on.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Debug)]
+pub struct Tried {
+    /// Records that the row followed.
+    pub followed: u64,
+    /// Records of the parts that were read.
+    pub sampled: u64,
+    /// Records between these parts.
+    pub left_out: u64,
+    /// Whether the trace ends with the last part.
+    pub to_the_end: bool,
 }
 
 /// Unjudged decisions by the side that they belong to.

@@ -42,12 +42,14 @@ impl Report {
         let cpus = tally.cpus.iter().map(|((cpu, pick), count)| part(format!("cpu{cpu}"), *pick, count));
         let nice = tally.nice.iter().map(|((range, pick), count)| part((*range).into(), *pick, count));
         let (picks, preemptions) = (tally.picks, tally.preemptions);
-        let unexplained = tally.unexplained();
+        let by_side = |(picks, preemptions)| Unexplained { picks, preemptions };
+        let (unexplained, solved) = (by_side(tally.unexplained()), by_side(tally.solved()));
         let unjudged: u64 = tally.unjudged.values().sum();
         let all = picks.decisions + preemptions.decisions + unjudged;
         Report {
             trace,
             row,
+            tried: None,
             recorded_row,
             missing: Vec::new(),
             refused,
@@ -59,7 +61,8 @@ impl Report {
             nice: nice.collect(),
             unjudged: tally.unjudged.iter().map(|((why, kind), count)| unjudgeable(*why, *kind, *count)).collect(),
             unjudged_share: if all == 0 { 0.0 } else { unjudged as f64 / all as f64 },
-            unexplained: Unexplained { picks: unexplained.0, preemptions: unexplained.1 },
+            unexplained,
+            solved,
             not_asked: tally.not_asked,
             in_warm_up: tally.warm_up,
             baselines: baselines(&tally),

@@ -192,8 +192,17 @@ impl Tally {
 
     /// Unjudged picks, and other decisions, that no lag explains or that follow one.
     pub fn unexplained(&self) -> (u64, u64) {
-        let unexplained = self.unjudged.iter().filter(|((why, _), _)| why.is_unexplained());
-        let (picks, others): (Vec<_>, Vec<_>) = unexplained.partition(|((_, kind), _)| *kind == DecisionKind::Pick);
+        self.unjudged_by(Unjudged::is_unexplained)
+    }
+
+    /// The same of those that lags were solved from.
+    pub fn solved(&self) -> (u64, u64) {
+        self.unjudged_by(|why| why == Unjudged::Solved)
+    }
+
+    fn unjudged_by(&self, counts: fn(Unjudged) -> bool) -> (u64, u64) {
+        let counted = self.unjudged.iter().filter(|((why, _), _)| counts(*why));
+        let (picks, others): (Vec<_>, Vec<_>) = counted.partition(|((_, kind), _)| *kind == DecisionKind::Pick);
         let sum = |counts: Vec<(_, &u64)>| counts.into_iter().map(|(_, count)| count).sum();
         (sum(picks), sum(others))
     }

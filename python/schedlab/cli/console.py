@@ -78,11 +78,16 @@ class Console:
         total: int,
         under_way: Callable[[], Sequence[UnderWay]] = nothing_under_way,
         note: Callable[[], str] = nothing_to_note,
+        what: str = "runs",
+        quiet_s: float = 0.0,
     ) -> Progress:
-        """Progress over `total` runs, with a note that is computed whenever it is shown; silent if switched off."""
+        """Progress over `total` runs, with a note that is computed whenever it is shown; silent if switched off.
+
+        Outside a terminal nothing is said in the first `quiet_s` seconds.
+        """
         wanted = self._progress and not self.quiet and not self.verbose
         live = sys.stderr.isatty() and not os.environ.get("CI") and os.environ.get("TERM") != "dumb"
-        return Progress(total, live, under_way, note) if wanted else Progress(0, False)
+        return Progress(total, live, under_way, note, what, quiet_s) if wanted else Progress(0, False)
 
 
 def colours(stream: TextIO) -> bool:

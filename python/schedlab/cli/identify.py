@@ -9,12 +9,13 @@ from pathlib import Path
 from schedlab.cli.console import Console, write_file
 from schedlab.cli.interrupt import interruptible
 from schedlab.cli.options import Options
-from schedlab.engine import Engine, native_engine
+from schedlab.cli.progress import QUIET_S
+from schedlab.engine import Cancel, Engine, native_engine
 from schedlab.errors import InputError
 from schedlab.guests import identity, kernels
 from schedlab.native.replayed import Report
 from schedlab.record import Order, identifying, record
-from schedlab.render.identity import SIDES, asked, share
+from schedlab.render.identity import SIDES, asked, followed, share
 
 TRACES = (".ftrace", ".dat", ".data", ".txt", ".json", ".perfetto-trace", ".pb")
 """The suffixes of traces, before `.gz`: a name that ends in one is no kernel's."""
@@ -66,8 +67,14 @@ def _identify(trace: str, options: Options, console: Console, engine: Engine, ke
     from schedlab.render.document import dump
     from schedlab.render.identity import document, known, named, text
 
-    reports = interruptible(engine, lambda cancel: engine.replay(trace, matrix=True, first=1, cancel=cancel))
-    ranked = best_first(reports)
+    trial = Trial(trace)
+    try:
+        interruptible(engine, lambda cancel: trial.run(engine, console, cancel))
+    except KeyboardInterrupt:
+        if trial.reports and options.json is None:
+            console.text(text(str(options.source), best_first(trial.reports), left=trial.left))
+        raise
+    ranked = best_first(trial.reports)
     if key is not None and named(ranked):
         identity.keep(key, known(ranked))
     if options.json == "-":
@@ -79,6 +86,30 @@ def _identify(trace: str, options: Options, console: Console, engine: Engine, ke
     return 0
 
 
+class Trial:
+    """Every row on parts of a trace, one after the other, so that what is known so far can be shown at any time."""
+
+    def __init__(self, trace: str) -> None:
+        self._trace = trace
+        self.reports: list[Report] = []
+        self.left: Sequence[str] = ()
+        """The rows that were not tried yet."""
+
+    def run(self, engine: Engine, console: Console, cancel: Cancel) -> None:
+        """Try all rows, that of the recorded kernel first."""
+        sample = engine.sample(self._trace, cancel=cancel)
+        rows = sample.rows()
+        progress = console.progress(len(rows), what="rows", quiet_s=QUIET_S)
+        try:
+            for at, row in enumerate(rows):
+                self.left = rows[at:]
+                self.reports.append(sample.replay(row, cancel=cancel))
+                progress.step(row)
+            self.left = ()
+        finally:
+            progress.clear()
+
+
 def best_first(reports: Sequence[Report]) -> list[Report]:
     """The rows that judge enough of what can be judged, by how well they fit; then the others.
 
@@ -88,13 +119,14 @@ def best_first(reports: Sequence[Report]) -> list[Report]:
     most = {side: max((asked(r, side) for r in reports), default=0) for side in SIDES}
 
     def enough(report: Report) -> bool:
-        return all(asked(report, side) >= ENOUGH * most[side] for side in SIDES)
+        # Of the records that it followed.
+        return all(asked(report, side) >= ENOUGH * most[side] * followed(report) for side in SIDES)
 
     return sorted(reports, key=lambda report: (enough(report), *fit(report)), reverse=True)
 
 
 def fit(report: Report) -> tuple[float, int, bool]:
-    """By decisions (unexplained ones do not agree), then by state: probed events, or steps of the printed vruntime.
+    """By decisions (neither unexplained nor solved ones agree), then by state: probed events or steps of vruntime.
 
     Among equals the row of the trace's own release comes first.
     """

@@ -188,6 +188,16 @@ def _replay(p: argparse.ArgumentParser) -> None:
     p.set_defaults(html=None)
 
 
+def _waits(p: argparse.ArgumentParser) -> None:
+    p.add_argument("source", type=Path, metavar="TRACE", help="a trace in any format that `convert` reads")
+    p.add_argument("task", nargs="?", metavar="TASK", help="only the waits of this task, by pid or name")
+    p.add_argument(
+        "--first", type=values.natural, default=10, metavar="N", help="show the N longest waits (default: 10)"
+    )
+    p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="write all of them as JSON; - is stdout")
+    p.set_defaults(html=None)
+
+
 def _identify(p: argparse.ArgumentParser) -> None:
     p.add_argument("source", metavar="TRACE|KERNEL", help="a trace, or a kernel to record first, as `record` names it")
     p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="write every row's counts as JSON; - is stdout")
@@ -321,6 +331,7 @@ COMMANDS: Mapping[str, tuple[str, Flags]] = {
     "list": ("list machines, kernels, distributions, features, workloads, knobs, metrics or studies", _list),
     "report": ("show a stored result again, or compare two", _report),
     "replay": ("replay a recorded trace under a kernel row and count the agreeing decisions", _replay),
+    "waits": ("list the longest waits for a CPU in a trace and what caused them", _waits),
     "identify": ("find the kernel row whose decisions match those of a recorded kernel", _identify),
     "changelog": ("list what changed between two kernel rows", _changelog),
     "kernel": ("build the scheduler of a kernel's source tree, check it, and compare it with a row", compiled.kernel),

@@ -45,8 +45,10 @@ class Progress:
         live: bool,
         under_way: Callable[[], Sequence[UnderWay]] = nothing_under_way,
         note: Callable[[], str] = nothing_to_note,
+        what: str = "runs",
+        quiet_s: float = 0.0,
     ) -> None:
-        self._note, self._live = note, live
+        self._note, self._live, self._what, self._quiet_s = note, live, what, quiet_s
         self._total, self._done, self._shown, self._last = total, 0, 0, ""
         self._under_way = under_way
         self._began = time.monotonic()
@@ -85,14 +87,16 @@ class Progress:
 
     def _report(self, under_way: Sequence[UnderWay]) -> None:
         """A line for each tenth, of the runs that have ended and of long ones under way."""
+        if self._elapsed() < self._quiet_s:
+            return
         with self._lock:
             tenths = int(10 * fraction(self._done, self._total, under_way))
             if tenths <= self._shown or self._over.is_set():
                 return
             self._shown = tenths
-            words = pace(self._done, self._total, under_way, self._elapsed())
+            words = pace(self._done, self._total, under_way, self._elapsed(), self._what)
             parts = [
-                f"{self._done}/{self._total} runs",
+                f"{self._done}/{self._total} {self._what}",
                 *([f"{10 * tenths}%"] if under_way else []),
                 self._note(),
                 words,
@@ -102,17 +106,17 @@ class Progress:
     def _draw(self) -> None:
         with self._lock:
             words = ", ".join(word for word in (self._last, self._note()) if word)
-            text = plain.escaped(line(self._done, self._total, words, self._under_way(), self._elapsed()))
+            text = plain.escaped(line(self._done, self._total, words, self._under_way(), self._elapsed(), self._what))
             if not self._over.is_set():
                 # A line that wraps could not be redrawn.
                 write(f"\r\x1b[K{text[: terminal_columns() - 1]}")
 
 
-def line(done: int, total: int, last: str, under_way: Sequence[UnderWay], elapsed_s: float) -> str:
+def line(done: int, total: int, last: str, under_way: Sequence[UnderWay], elapsed_s: float, what: str = "runs") -> str:
     """Runs that have ended, the rate, the time left, and the last of them or how far the longest-running ones are."""
     seen = [run for run in under_way if run.now_ns]
     runs = [f"{run.label} at {clock(run.now_ns)} of {clock(run.duration_ns)}" for run in seen[:SHOWN_RUNS]]
-    words = [pace(done, total, under_way, elapsed_s), ", ".join(runs) or last]
+    words = [pace(done, total, under_way, elapsed_s, what), ", ".join(runs) or last]
     return " ".join([f"[{done}/{total}]", *([", ".join(word for word in words if word)] if any(words) else [])])
 
 
@@ -122,7 +126,7 @@ def fraction(done: int, total: int, under_way: Sequence[UnderWay]) -> float:
     return min(1.0, (done + reached) / total) if total else 1.0
 
 
-def pace(done: int, total: int, under_way: Sequence[UnderWay], elapsed_s: float) -> str:
+def pace(done: int, total: int, under_way: Sequence[UnderWay], elapsed_s: float, what: str = "runs") -> str:
     """The rate, in simulated time where there is a single run, and the time that is left.
 
     A run may end before its duration, so the time left is an upper estimate.
@@ -137,7 +141,7 @@ def pace(done: int, total: int, under_way: Sequence[UnderWay], elapsed_s: float)
         rate = f"{clock(reached / elapsed_s)} simulated per second" if reached else ""
     else:
         each_s = part * total / elapsed_s
-        rate = f"{figures(each_s)} runs/s" if each_s >= 1 else f"{figures(60 * each_s)} runs/min"
+        rate = f"{figures(each_s)} {what}/s" if each_s >= 1 else f"{figures(60 * each_s)} {what}/min"
     return ", ".join(word for word in (rate, left) if word)
 
 

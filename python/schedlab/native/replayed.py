@@ -298,11 +298,25 @@ class Disagreement(TypedDict):
     queue: list[Queued]
 
 
+class Tried(TypedDict):
+    """How much of a trace a row was tried on, in records."""
+
+    followed: int
+    """By the row."""
+    sampled: int
+    """In the parts that were read."""
+    left_out: int
+    """Between these parts."""
+    to_the_end: bool
+    """The trace ends with the last part."""
+
+
 class Report(TypedDict):
     """How well one version row decides what a recorded kernel decided."""
 
     trace: TraceInfo
     row: str
+    tried: NotRequired[Tried]
     recorded_row: str | None
     missing: list[str]
     refused: list[str]
@@ -315,6 +329,8 @@ class Report(TypedDict):
     unjudged: list[Unjudgeable]
     unjudged_share: float
     unexplained: Unexplained
+    solved: Unexplained
+    """Used to solve for unknown lags."""
     not_asked: int
     in_warm_up: int
     baselines: Baselines

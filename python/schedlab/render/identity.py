@@ -17,6 +17,8 @@ NAMED_FROM = 0.5
 """A row is named only if it decides at least this share of the picks, and of the preemptions, as the kernel did."""
 FEWEST_PICKS = 10
 """A row is named only if so many picks can be judged: preemptions alone do not distinguish rows."""
+RUN_TIMES = "run times (sched_stat_runtime)"
+"""Without any of these no row is named: the vruntimes of every row are guesses then, and what fits best is chance."""
 
 
 def document(ranked: Sequence[Report]) -> dict[str, Any]:
@@ -24,11 +26,15 @@ def document(ranked: Sequence[Report]) -> dict[str, Any]:
     return {"schema": IDENTITY_SCHEMA, "fits": [r["row"] for r in named(ranked)], "reports": list(ranked)}
 
 
-def text(source: str, ranked: Sequence[Report]) -> str:
-    """The answer and what to do about it, where the best row and the next one depart from the kernel, and every row."""
+def text(source: str, ranked: Sequence[Report], left: Sequence[str] = ()) -> str:
+    """The answer and what to do about it, where the best row and the next one depart from the kernel, and every row.
+
+    `left` are the rows that were not tried before the command was interrupted.
+    """
     best = best_of(ranked)
     others = [r for r in ranked if r not in best]
-    lines = [_answer(best) if named(ranked) else _no_answer(ranked), *_advice(ranked)]
+    lines = [f"so far, without {plural(len(left), 'row')} that were not tried: {', '.join(left)}"] if left else []
+    lines += [_answer(best) if named(ranked) else _no_answer(ranked), *_advice(ranked), *tried(ranked)]
     if _judged(ranked[0]):
         lines += [departure(r) for r in (best[0], *others[:1])]
     return "\n".join([*lines, "", matrix(source, ranked)])
@@ -52,7 +58,7 @@ def agreement(r: Report) -> str:
 
 def named(ranked: Sequence[Report]) -> list[Report]:
     """The first row and those that fit as well, if they explain enough of the kernel to be named."""
-    enough = all(share(ranked[0], side) >= NAMED_FROM for side in SIDES)
+    enough = all(share(ranked[0], side) >= NAMED_FROM for side in SIDES) and RUN_TIMES not in ranked[0]["missing"]
     return best_of(ranked) if enough and int(ranked[0]["picks"]["decisions"]) >= FEWEST_PICKS else []
 
 
@@ -62,14 +68,41 @@ def _judged(r: Report) -> int:
 
 
 def asked(report: Report, side: Side) -> int:
-    """The decisions of a side that the row was held to: those that it judges, and those that it cannot explain."""
-    return report[side]["decisions"] + report["unexplained"][side]
+    """The decisions of a side that the row was held to: those that it judges, those that it cannot explain, and those
+    that unknown lags were solved from, which show nothing: some lag fits them under any row."""
+    return report[side]["decisions"] + report["unexplained"][side] + report["solved"][side]
 
 
 def share(report: Report, side: Side) -> float:
-    """The decisions of a side that agree, 0 to 1; those that the row cannot explain do not agree."""
+    """The decisions of a side that agree without any lag solved from them, 0 to 1."""
     held = asked(report, side)
     return float(report[side]["agreed"] / held) if held else 1.0
+
+
+def followed(report: Report) -> float:
+    """The share of the records that the row followed, 0 to 1."""
+    found = report.get("tried")
+    return found["followed"] / found["sampled"] if found and found["sampled"] else 1.0
+
+
+def tried(ranked: Sequence[Report]) -> list[str]:
+    """How much of the trace the rows were tried on, if not on all of it."""
+    found = ranked[0].get("tried")
+    if not found:
+        return []
+    lines = []
+    if found["left_out"] or not found["to_the_end"]:
+        of = found["sampled"] + found["left_out"]
+        more = "" if found["to_the_end"] else "first "
+        lines.append(f"tried on parts of the trace: {found['sampled']:,} of its {more}{of:,} records")
+    short = [r for r in ranked if followed(r) < 1.0]
+    if short:
+        least, most = (f"{100 * of(map(followed, short)):.0f}%" for of in (min, max))
+        span = least if least == most else f"{least} to {most}"
+        lines.append(
+            f"the search for unknown lags is bounded: {plural(len(short), 'row')} followed {span} of these records"
+        )
+    return lines
 
 
 def _no_answer(ranked: Sequence[Report]) -> str:
@@ -79,6 +112,11 @@ def _no_answer(ranked: Sequence[Report]) -> str:
         return (
             f"no row can be named: {t['records']:,} records in {t['span_ns'] / 1e9:.3f} s show no decision that can be "
             "judged (the first 10 ms do not count, and a pick needs two tasks that compete for a CPU)"
+        )
+    if RUN_TIMES in best["missing"]:
+        return (
+            "no row can be named: the trace lacks run times (sched_stat_runtime), without which no row knows the "
+            "vruntimes that the kernel compared; which row fits best is chance"
         )
     agreed, judged = (int(best["picks"][key]) for key in ("agreed", "decisions"))
     if judged < FEWEST_PICKS:

@@ -228,6 +228,11 @@ impl<'r> Window<'r> {
         self.names.get(&pid).map_or("?", String::as_str)
     }
 
+    /// Every task's name, as last read.
+    pub fn names(&self) -> &BTreeMap<Pid, String> {
+        &self.names
+    }
+
     /// The tasks of a name.
     pub fn named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = Pid> + 'a {
         self.names.iter().filter(move |(_, known)| *known == name).map(|(pid, _)| *pid)
