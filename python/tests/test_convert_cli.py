@@ -68,6 +68,16 @@ def test_losses_are_kept_and_said(suffix: str, cli: Cli) -> None:
     assert "CPU:0 [LOST 182 EVENTS]\n" in Path("back.ftrace").read_text()
 
 
+def test_records_that_are_missing_without_a_mark_are_said(cli: Cli) -> None:
+    lines = list(traces.lines())
+    switches = [at for at, line in enumerate(lines) if "sched_switch" in line and "[000]" in line]
+    del lines[switches[len(switches) // 2]]
+    Path("gap.ftrace").write_text("\n".join(lines) + "\n")
+    missing = "records are missing without a mark of the recorder: 1 switch comes from a task to which the CPU had not"
+    assert missing in cli("convert", "gap.ftrace", "out.ftrace")[2]
+    assert missing not in cli("convert", "in.ftrace", "out.ftrace")[2]
+
+
 def test_one_of_several_buffers_is_converted(cli: Cli) -> None:
     events = [line for line in traces.lines() if "sched_switch" in line and not line.startswith("#")][:4]
     named = [f"foo:  {line.strip()}" for line in events[:3]]

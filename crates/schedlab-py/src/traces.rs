@@ -5,18 +5,21 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
-use schedlab_trace::{Fault, Header, Place, Record, TraceError, TraceReader};
+use schedlab_trace::{Body, Continuity, Fault, Header, Place, Record, TraceError, TraceReader};
 
-/// A reader that fails once the flag is set.
+/// A reader that fails once the flag is set, and notes where records are missing without a mark of the recorder.
 pub struct CancellableReader {
     reader: Box<dyn TraceReader>,
     file: PathBuf,
     flag: Arc<AtomicBool>,
+    continuity: Continuity,
+    breaks: u64,
 }
 
 impl CancellableReader {
     pub fn open(path: &Path, buffer: Option<&str>, flag: Arc<AtomicBool>) -> Result<CancellableReader, TraceError> {
-        Ok(CancellableReader { reader: schedlab_trace::open_buffer(path, buffer)?, file: path.to_owned(), flag })
+        let reader = schedlab_trace::open_buffer(path, buffer)?;
+        Ok(CancellableReader { reader, file: path.to_owned(), flag, continuity: Continuity::default(), breaks: 0 })
     }
 }
 
@@ -30,11 +33,25 @@ impl TraceReader for CancellableReader {
             let fault = Fault::Io(io::ErrorKind::Interrupted.into());
             return Err(TraceError { file: self.file.clone(), at: Place::File, fault });
         }
-        self.reader.next_record()
+        let record = self.reader.next_record()?;
+        match record.as_ref().map(|record| (record.cpu, &record.body)) {
+            Some((cpu, Body::Event(kind, _))) => self.breaks += u64::from(self.continuity.breaks(cpu, kind)),
+            Some((_, Body::Lost(_))) => self.continuity.forget(),
+            _ => {}
+        }
+        Ok(record)
     }
 
     fn notes(&self) -> Vec<String> {
-        self.reader.notes()
+        let mut notes = self.reader.notes();
+        if self.breaks > 0 {
+            let switches = if self.breaks == 1 { "switch comes" } else { "switches come" };
+            notes.push(format!(
+                "records are missing without a mark of the recorder: {} {switches} from a task to which the CPU had not switched",
+                self.breaks
+            ));
+        }
+        notes
     }
 }
 

@@ -93,3 +93,12 @@ fn changes_that_nothing_announces_are_counted_first() {
     // Where vruntime is printed, it shows the weight.
     check(&replayed("6.1.192-1cpu-chaos-slices", announces, |_| true), &[]);
 }
+
+#[test]
+fn a_switch_from_a_task_to_which_the_cpu_had_not_switched_counts_as_a_loss() {
+    assert_eq!(replayed(NICED, nothing, |_| true).trace.lost, 0);
+    let one = |record: &Record<'_>| {
+        matches!(record.body, Body::Event(Kind::Switch { .. }, _)) && record.time == 3_424_027_000
+    };
+    assert_eq!(replayed(NICED, one, |_| true).trace.lost, 1);
+}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from schedlab.cli.console import Console
 from schedlab.cli.interrupt import interruptible
+from schedlab.cli.missing_records import say_missing
 from schedlab.cli.options import Options
 from schedlab.engine import Engine, native_engine
 
@@ -15,10 +16,7 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     copied = interruptible(engine, lambda cancel: engine.convert(source, target, buffer=options.buffer, cancel=cancel))
     kernel = f"kernel {copied['kernel']}, " if copied["kernel"] else ""
     console.say(f"{target}: {kernel}{copied['records']:,} records, {copied['span_ns'] / 1e9:.6f} s")
-    if copied["lost"]:
-        console.say(f"the recorder had lost {copied['lost']:,} events")
-    for note in copied["notes"]:
-        console.say(note)
+    say_missing(console, copied)
     if not copied["events"]:
         console.say("none of them is a scheduler event")
     return 0

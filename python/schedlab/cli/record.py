@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from schedlab.cli.console import Console
+from schedlab.cli.missing_records import say_missing
 from schedlab.cli.options import Options
 from schedlab.engine import Engine, native_engine
 from schedlab.errors import InputError
@@ -22,6 +23,7 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     probed = ", state probes" if done.probes else ""
     span = f"{counts['span_ns'] / 1e9:.6f} s"
     console.text(f"{done.out}: {counts['kernel']}, {cpus}, {counts['records']:,} records{probed}, {span}")
+    say_missing(console, counts)
     if done.cut:
         console.say("the trace ends where a buffer was full; increase --memory or limit --records")
     if done.exit_code:

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 
 use schedlab_model::{CpuId, Nanos, Pid, MAX_CPUS};
-use schedlab_trace::{Header, Kind, TraceError, TraceReader};
+use schedlab_trace::{Body, Continuity, Header, Kind, TraceError, TraceReader};
 
 use super::entry::{Entry, What};
 use super::forks::Forks;
@@ -27,6 +27,7 @@ pub struct Window<'r> {
     lost: u64,
     /// Events were lost since the record before.
     gap: bool,
+    continuity: Continuity,
     names: BTreeMap<Pid, String>,
     first: Option<Nanos>,
     last: Nanos,
@@ -69,6 +70,7 @@ impl<'r> Window<'r> {
             ended: false,
             lost: 0,
             gap: false,
+            continuity: Continuity::default(),
             names: BTreeMap::new(),
             first: None,
             last: 0,
@@ -115,7 +117,12 @@ impl<'r> Window<'r> {
         if record.lost() > 0 {
             self.lost = self.lost.saturating_add(record.lost());
             self.gap = true;
+            self.continuity.forget();
             return Ok(());
+        }
+        if matches!(&record.body, Body::Event(kind, _) if self.continuity.breaks(record.cpu, kind)) {
+            self.lost = self.lost.saturating_add(1);
+            self.gap = true;
         }
         let entries = Entry::of(&record, self.selects).map(|entry| entry.map(|entry| entry.within(machine)));
         let entries = entries.map(|entry| entry.and_then(|entry| self.forks.once(entry)));
