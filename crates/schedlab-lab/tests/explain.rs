@@ -16,6 +16,13 @@ const MIX: &str = "machine = \"laptop-8\"\nduration = \"100ms\"\n\
                    workload = [{ use = \"hackbench\", groups = 1, repeat = true }, \
                    { use = \"cyclictest\", smp = true, interval = \"500us\" }]\n";
 
+/// Two tasks, each on a CPU that no other task may use: nothing is decided that a variant could decide in another way,
+/// and ticks take time from both.
+const ALONE: &str = "machine = \"laptop-8\"\nduration = \"100ms\"\n\
+                     workload = [{ name = \"one\", cpus = \"0\", program = [{ loop = \"forever\", do = [{ run = \"900us\" }, \
+                     { sleep = \"90us\" }] }] }, { name = \"other\", cpus = \"2\", program = [{ loop = \"forever\", do = [\
+                     { run = \"1300us\" }, { sleep = \"70us\" }] }] }]\n";
+
 fn difference(workload: &str, a: &str, b: &str) -> Option<FirstDifference> {
     let text = format!("{workload}variant = [{{ name = \"a\", {a} }}, {{ name = \"b\", {b} }}]\n");
     let scenario = Scenario::parse(&text, "test.toml", None).unwrap();
@@ -103,9 +110,9 @@ const COSTS: &[(&str, &str)] = &[
 
 #[test]
 fn a_decision_is_reported_only_if_it_differs_and_costs_only_if_none_does() {
-    let mut by_costs = 0;
     let mixes = ["500us", "600us", "400us", "1ms"].map(|interval| MIX.replace("500us", interval));
-    for (workload, (a, b)) in mixes.iter().flat_map(|mix| COSTS.iter().map(move |case| (mix, case))) {
+    let alone = ALONE.to_owned();
+    for (workload, (a, b)) in mixes.iter().chain([&alone]).flat_map(|mix| COSTS.iter().map(move |case| (mix, case))) {
         let Some(difference) = difference(workload, a, b) else { continue };
         let decisions = difference.sides.each_ref().map(|side| side.decision.as_ref());
         if let [Some(a), Some(b)] = decisions {
@@ -117,7 +124,6 @@ fn a_decision_is_reported_only_if_it_differs_and_costs_only_if_none_does() {
             assert!(difference.question != Question::Order && decisions.iter().any(Option::is_some), "{difference:#?}");
             continue;
         };
-        by_costs += 1;
         assert_eq!((difference.question, decisions), (Question::Order, [None, None]), "{difference:#?}");
         let times: Vec<[Option<u64>; 2]> = costs.events.iter().flatten().map(|moved| moved.at_ns).collect();
         if let [[Some(a0), Some(b0)], [Some(a1), Some(b1)]] = times[..] {
@@ -127,7 +133,8 @@ fn a_decision_is_reported_only_if_it_differs_and_costs_only_if_none_does() {
         let later = |side: usize| difference.sides[side].event_ns.is_none_or(|at| at >= costs.since_ns[side]);
         assert!(later(0) && later(1) && difference.equal_decisions > 0, "{difference:#?}");
     }
-    assert!(by_costs > 0);
+    let [(a, b), ..] = COSTS else { unreachable!() };
+    assert!(difference(ALONE, a, b).is_some_and(|difference| difference.costs.is_some()));
 }
 
 #[test]
