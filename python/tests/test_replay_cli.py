@@ -101,7 +101,7 @@ BAD = [
     (["nowhere.dat"], ["cannot read the trace: No such file", "--> nowhere.dat"]),
     (["torn.ftrace"], ["--> torn.ftrace:4"]),
     (["hogs.ftrace", "--kernel", "6.13"], ["unknown kernel version", "6.12.0"]),
-    (["new.ftrace"], ["kernel 99.1.0: row not modelled yet", "--kernel: 5.2, "]),
+    (["new.ftrace"], ["kernel 99.1.0: row not modelled yet", 'did you mean "7.3"?', "modelled versions: 5.2, "]),
     (["bare.ftrace"], ["does not name the kernel", "--kernel: 5.2, "]),
     (["hogs.ftrace", "--kernel", "6.1", "--matrix"], ["not allowed with"]),
     (["hogs.ftrace", "--json", "hogs.ftrace/x"], ["cannot write"]),

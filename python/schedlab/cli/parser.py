@@ -188,6 +188,12 @@ def _replay(p: argparse.ArgumentParser) -> None:
     p.set_defaults(html=None)
 
 
+def _settings(p: argparse.ArgumentParser) -> None:
+    p.add_argument("source", type=Path, metavar="FILE", help="a features dump, sysctl lines or a kernel's .config")
+    p.add_argument("--kernel", metavar="VERSION", help="the kernel (default: that which a .config names)")
+    p.set_defaults(json=None, html=None)
+
+
 def _waits(p: argparse.ArgumentParser) -> None:
     p.add_argument("source", type=Path, metavar="TRACE", help="a trace in any format that `convert` reads")
     p.add_argument("task", nargs="?", metavar="TASK", help="only the waits of this task, by pid or name")
@@ -337,6 +343,7 @@ COMMANDS: Mapping[str, tuple[str, Flags]] = {
     "kernel": ("build the scheduler of a kernel's source tree, check it, and compare it with a row", compiled.kernel),
     "convert": ("write a trace in another format", _convert),
     "view": ("show every slice of traces, or of one seed of a stored result, in a browser", _view),
+    "settings": ("print pasted settings of a kernel as keys of a variant", _settings),
     "new": ("write a commented scenario for a family of workloads to stdout", tuning.new),
     "tune": ("search for values of keys that improve a metric, and confirm the winner on fresh seeds", tuning.tune),
     "shrink": ("print the smallest scenario that still has a verdict, a failure or a divergence", tuning.shrink),
