@@ -17,7 +17,7 @@ from schedlab.scenario import Scenario
 
 if TYPE_CHECKING:
     from schedlab.native.changed import Difference, KernelChanges
-    from schedlab.native.explained import FirstDifference, Moment
+    from schedlab.native.explained import FirstDifference, MetricDifference, Moment
     from schedlab.native.replayed import Report
     from schedlab.native.runs import Columns, Tail
     from schedlab.native.waited import Waits
@@ -209,6 +209,15 @@ class Engine:
             text = self._native.explain(scenario.handle, a, b, seed, cancel=cancel)
             divergence: FirstDifference | None = documents.loads(text)
             return divergence
+
+    def explain_metric(
+        self, scenario: Scenario, a: str, b: str, seed: int, metric: str, *, cancel: Cancel | None = None
+    ) -> MetricDifference | None:
+        """The decision on which the slow samples of a metric depend; `None` if not both variants have such samples."""
+        with self._translated(f" (variants `{a}` and `{b}`, seed {seed})"):
+            text = self._native.explain_metric(scenario.handle, a, b, seed, metric, cancel=cancel)
+            found: MetricDifference | None = documents.loads(text)
+            return found
 
     def why(
         self, scenario: Scenario, variant: str, seed: int, task: str, at_ns: int, *, cancel: Cancel | None = None

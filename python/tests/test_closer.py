@@ -133,6 +133,7 @@ def test_the_page_is_small_and_says_it_without_scripts(comparison: Comparison, l
         "What explain says of each",
         '<svg class="timeline"',
         '<figure><div id="causes"',
+        f"--metric probe.latency --seed {look.seed}</code>",
     ):
         assert part in still
 

@@ -52,6 +52,49 @@ def test_the_first_different_decision_is_shown(scenario: str, capsys: pytest.Cap
     assert max(map(len, out.splitlines())) <= 200
 
 
+PROBE = """
+name = "probe"
+machine = { base = "laptop-8", topology = { cores-per-llc = 1 } }
+duration = "400ms"
+warmup = "100ms"
+noise = false
+workload = [{ use = "hog" }, { use = "cyclictest", name = "probe", interval = "5ms" }]
+variant = [
+    { name = "coarse", kernel = "6.1", knobs = { wakeup_granularity = "100ms" } },
+    { name = "fine", kernel = "6.1", knobs = { wakeup_granularity = "500us" } },
+]
+"""
+
+
+def test_the_decision_that_slow_samples_depend_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With a large granularity the probe waits for the hog; a statistic behind the name of the metric is left out."""
+    path = tmp_path / "probe.toml"
+    path.write_text(PROBE)
+    for pair in (["coarse", "fine"], ["fine", "coarse"]):
+        for name in ("probe.latency", "probe.latency.p99.9", "sched.wakeup_latency.max"):
+            assert main(["explain", str(path), *pair, "--metric", name]) == 0
+            out = " ".join(capsys.readouterr().out.split())
+            assert f"{name.removesuffix('.p99.9').removesuffix('.max')} of {' and '.join(pair)}" in out
+            assert "the slowest " in out
+            assert "coarse: waits, check_preempt_wakeup: lead against wakeup granularity" in out
+            assert "fine: preempts, check_preempt_wakeup: lead against wakeup granularity" in out
+            assert "does probe/cyclictest (2) preempt when it wakes?" in out
+    assert main(["explain", str(path), "--metric", "probe.latency", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["schema"] == "schedlab.explain-metric/1"
+    assert document["causes"][0]["question"] == "preempt_check"
+    assert document["shown"]["time_ns"] > 100_000_000
+
+
+def test_a_metric_without_samples_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "probe.toml"
+    path.write_text(PROBE)
+    assert main(["explain", str(path), "--metric", "sched.switches"]) == 2
+    assert "do not both have samples of `sched.switches` in seed 1" in capsys.readouterr().err
+    assert main(["explain", str(path), "coarse", "--metric", "probe.latency", "--task", "2", "--at", "5ms"]) == 2
+    assert "--metric cannot be used with --task" in capsys.readouterr().err
+
+
 def test_the_same_rule_on_the_same_numbers_names_the_flags(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "models.toml"
     models = "\n".join(

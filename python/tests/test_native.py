@@ -19,7 +19,7 @@ from schedlab import upgrades
 from schedlab.cli.replay import why
 from schedlab.engine import native_engine
 from schedlab.native import changed, decisions, explained, replayed, runs
-from schedlab.render import agreement, explanation
+from schedlab.render import agreement, explanation, metric_difference
 
 ROOT = Path(__file__).resolve().parents[2]
 CRATES = ROOT / "crates"
@@ -37,6 +37,10 @@ STRUCTS: list[tuple[str, str, Any]] = [
     ("schedlab-lab/src/explain/first_difference.rs", "Side", explained.Side),
     ("schedlab-lab/src/explain/costs.rs", "Costs", explained.Costs),
     ("schedlab-lab/src/explain/costs.rs", "MovedEvent", explained.MovedEvent),
+    ("schedlab-lab/src/explain/metric.rs", "MetricDifference", explained.MetricDifference),
+    ("schedlab-lab/src/explain/metric.rs", "Cause", explained.Cause),
+    ("schedlab-lab/src/explain/metric.rs", "Rule", explained.Rule),
+    ("schedlab-lab/src/explain/metric.rs", "Shown", explained.Shown),
     ("schedlab-lab/src/explain/why.rs", "Why", explained.Moment),
     ("schedlab-replay/src/answer.rs", "Why", explained.RecordedMoment),
     ("schedlab-replay/src/inputs.rs", "InputCount", replayed.InputCount),
@@ -219,6 +223,10 @@ def test_answers_about_simulated_runs_have_their_types() -> None:
         assert difference is not None
         assert native.misfit(difference, explained.FirstDifference) is None
         assert explanation.divergence_text(scenario, (a, b), 1, difference)
+        by_metric = engine.explain_metric(scenario, a, b, 1, "sched.wakeup_latency")
+        assert by_metric is not None
+        assert native.misfit(by_metric, explained.MetricDifference) is None
+        assert metric_difference.metric_text(scenario, (a, b), 1, by_metric)
         found = engine.ablation(scenario, a, b)
         assert found
         assert [d for d in found if native.misfit(d, changed.Difference)] == []

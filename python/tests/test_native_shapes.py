@@ -12,7 +12,7 @@ import native
 from schedlab.cli.replay import why
 from schedlab.errors import InputError
 from schedlab.native import changed, decisions, explained, replayed, runs
-from schedlab.render import agreement, changelog, explanation, identity
+from schedlab.render import agreement, changelog, explanation, identity, metric_difference
 from schedlab.tail import Band, Parts
 
 SCENARIO: Any = SimpleNamespace(name="toy", guests=(), variant=lambda name: None)
@@ -37,6 +37,10 @@ def unanswered(answer: Any) -> str:
 
 RENDERED: dict[str, tuple[Any, Callable[[Any], str]]] = {
     "explain": (explained.FirstDifference, lambda d: explanation.divergence_text(SCENARIO, BOTH, 1, d)),
+    "explain --metric": (
+        explained.MetricDifference,
+        lambda d: metric_difference.metric_text(SCENARIO, BOTH, 1, d),
+    ),
     "explain --task": (explained.Moment, lambda m: explanation.why_text(SCENARIO, "a", 1, m)),
     "replay --explain": (replayed.RecordedMoment, lambda m: unanswered({"why": m})),
     "replay --state": (replayed.Report, lambda r: agreement.report("t.ftrace", r, state=True)),

@@ -106,6 +106,7 @@ const COSTS: &[(&str, &str)] = &[
     ("kernel = \"6.12.107\"", "kernel = \"6.12.107\", features = { TTWU_QUEUE = false }"),
     ("kernel = \"6.6\"", "kernel = \"6.12.0\""),
     ("kernel = \"7.2\"", "kernel = \"7.2\", features = { HRTICK = false }"),
+    ("kernel = \"7.0\"", "kernel = \"7.3\""),
 ];
 
 #[test]

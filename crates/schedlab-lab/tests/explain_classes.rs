@@ -225,3 +225,18 @@ fn a_wait_through_a_throttle_names_the_quota() {
         assert!(places[0].is_some() && places[0] < places[1], "{kernel}: {:#?}", why.ended_by);
     }
 }
+
+/// A SCHED_FIFO hog on its CPU: up to 6.11 the class is throttled after 950 ms of every second, even if no other task
+/// is runnable. From 6.12 on it is not.
+#[test]
+fn real_time_throttling_that_makes_the_difference_is_named() {
+    let text = HEAD.replace("500ms", "2s")
+        + "workload = [{ use = \"hog\", name = \"rt\", policy = \"fifo:10\" }]\n\
+           variant = [{ name = \"a\", kernel = \"6.12.0\" }, { name = \"b\", kernel = \"6.3\" }]\n";
+    let scenario = Scenario::parse(&text, "test.toml", None).unwrap();
+    let spec = |variant: &str| scenario.run_spec(variant, 1).unwrap();
+    let difference = explain([&spec("a"), &spec("b")], &AtomicBool::new(false)).unwrap().unwrap();
+    let decided = difference.sides.each_ref().map(|side| side.decision.as_ref().map(|view| view.function));
+    assert_eq!(difference.question, Question::Runtime, "{difference:#?}");
+    assert_eq!(decided, [None, Some("sched_rt_runtime_exceeded")], "{difference:#?}");
+}

@@ -7,6 +7,7 @@ mod cpu_stat;
 mod explain;
 mod explain_classes;
 mod explain_guests;
+mod explain_metric;
 mod hold;
 mod hotplug;
 mod lock_holder;

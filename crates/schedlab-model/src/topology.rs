@@ -71,7 +71,7 @@ pub enum TopologyError {
 }
 
 /// The machine's CPUs and what they share. Immutable once built.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Topology {
     places: Table<CpuPlace>,
     smt: Table<CpuMask>,

@@ -32,6 +32,26 @@ pub fn explain(
     })
 }
 
+/// The decision on which the slow samples of a metric depend, as a JSON document; `null` if not both runs have samples.
+#[pyfunction]
+#[pyo3(signature = (scenario, a, b, seed, metric, *, cancel=None))]
+pub fn explain_metric(
+    py: Python<'_>,
+    scenario: &Scenario,
+    a: &str,
+    b: &str,
+    seed: u64,
+    metric: &str,
+    cancel: Option<&Cancel>,
+) -> PyResult<String> {
+    let spec = |variant: &str| scenario.0.run_spec(variant, seed).map_err(|error| errors::scenario(py, *error));
+    let (first, second) = (spec(a)?, spec(b)?);
+    answered(py, cancel, |flag: &AtomicBool| {
+        let difference = schedlab_lab::explain::explain_metric([&first, &second], metric, flag)?;
+        Ok(serde_json::to_value(difference).unwrap_or_default())
+    })
+}
+
 /// Why a task waits, runs or sleeps at one moment, as a JSON document. `task` is a pid or a name.
 #[pyfunction]
 #[pyo3(signature = (scenario, variant, seed, task, at_ns, *, cancel=None))]

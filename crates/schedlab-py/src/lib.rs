@@ -34,6 +34,7 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(ablate::ablation, module)?)?;
     module.add_function(wrap_pyfunction!(ablate::run_hybrid, module)?)?;
     module.add_function(wrap_pyfunction!(explain::explain, module)?)?;
+    module.add_function(wrap_pyfunction!(explain::explain_metric, module)?)?;
     module.add_function(wrap_pyfunction!(explain::why, module)?)?;
     module.add_function(wrap_pyfunction!(convert::convert, module)?)?;
     module.add_function(wrap_pyfunction!(replay::replay, module)?)?;

@@ -10,7 +10,7 @@ use crate::{Caches, CallSections, Frequency, Physics};
 
 /// What each action costs, in ns of CPU time on a CPU of rate 1. Arrays are indexed by [`schedlab_model::Distance`]
 /// (same, smt, llc, node, remote).
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Costs {
     /// Entering and leaving the kernel once.
     pub syscall: Dist,
@@ -251,7 +251,7 @@ impl Costs {
 }
 
 /// One idle state of a CPU, shallowest first.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct IdleState {
     /// Its name (`POLL`, `C1`, `snooze` ...).
     pub name: String,
@@ -308,7 +308,7 @@ impl Memory {
 }
 
 /// A machine.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Machine {
     /// Preset name.
     pub name: String,

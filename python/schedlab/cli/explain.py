@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Any
 
 from schedlab import api
 from schedlab.cli.console import Console, write_file
@@ -12,6 +14,9 @@ from schedlab.cli.scenario import loaded
 from schedlab.engine import Engine, native_engine
 from schedlab.errors import InputError
 from schedlab.scenario import Scenario
+
+STAT = re.compile(r"\.(p[0-9]+(\.[0-9]+)?|max|min|mean|median)$")
+"""The statistic behind the name of a metric."""
 
 
 def execute(options: Options, console: Console, engine: Engine | None) -> int:
@@ -26,6 +31,8 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
         variant, task, at = _moment(scenario, options)
         answer = interruptible(engine, lambda cancel: engine.why(scenario, variant, seed, task, at, cancel=cancel))
         text, document = why_text(scenario, variant, seed, answer), why_document(scenario, variant, seed, answer)
+    elif options.metric is not None:
+        text, document = _metric(scenario, options, seed, engine)
     else:
         a, b = pair(scenario, options)
         divergence = interruptible(engine, lambda cancel: engine.explain(scenario, a, b, seed, cancel=cancel))
@@ -42,7 +49,23 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     return 0
 
 
+def _metric(scenario: Scenario, options: Options, seed: int, engine: Engine) -> tuple[str, dict[str, Any]]:
+    from schedlab.render.metric_difference import metric_document, metric_text
+
+    a, b = pair(scenario, options)
+    series = STAT.sub("", options.metric or "")
+    found = interruptible(engine, lambda cancel: engine.explain_metric(scenario, a, b, seed, series, cancel=cancel))
+    if found is None:
+        raise InputError(
+            f"{a} and {b} do not both have samples of `{series}` in seed {seed}",
+            hint="--metric takes a metric with samples of a duration, such as web.latency or sched.wakeup_latency",
+        )
+    return metric_text(scenario, (a, b), seed, found), metric_document(scenario, (a, b), seed, found)
+
+
 def _moment(scenario: Scenario, options: Options) -> tuple[str, str, int]:
+    if options.metric is not None:
+        raise InputError("--metric cannot be used with --task", hint="it compares two variants")
     if options.task is None or options.at is None:
         raise InputError("--task and --at must be used together", hint="for example --task 3 --at 12.5ms")
     if len(options.variants) > 1:

@@ -147,6 +147,7 @@ def _explain(p: argparse.ArgumentParser) -> None:
     _scenario(p)
     p.add_argument("variants", nargs="*", metavar="A B", help="two variants (default: the scenario's only two)")
     p.add_argument("--seed", type=values.seed, metavar="N", help="the seed (default: the scenario's first)")
+    p.add_argument("--metric", metavar="NAME", help="the decisions that this metric's slow samples depend on")
     p.add_argument("--variant", metavar="NAME", help="with --task: the variant (default: the only one)")
     p.add_argument("--task", metavar="TASK", help="explain why this task (pid, workload or program) waits")
     p.add_argument("--at", type=values.time, metavar="TIME", help="with --task: the time, such as 12.5ms or 800us")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
 
-from schedlab.native.decisions import DecisionView, Flag, Names, QueueView, State
+from schedlab.native.decisions import Action, DecisionView, Flag, Names, QueueView, State
 
 Question = Literal[
     "tick",
     "hrtick",
     "preempt_check",
     "throttle",
+    "runtime",
     "accounting",
     "pick",
     "pull",
@@ -50,22 +51,72 @@ class Costs(TypedDict):
     overhead_ns: tuple[int, int]
 
 
-class FirstDifference(TypedDict):
-    """Where the runs of two variants first differ."""
+class Differing(TypedDict):
+    """A question that the runs of two variants decide differently."""
 
     cpu: int
     question: Question
     pid: int
     time_ns: int
-    common_events: int
-    first: int
     sides: tuple[Side, Side]
-    equal_decisions: int
-    first_different: tuple[DecisionView, DecisionView] | None
     same_rule: bool
-    costs: Costs | None
     tasks: Names
     groups: Names
+
+
+class FirstDifference(Differing):
+    """Where the runs of two variants first differ."""
+
+    common_events: int
+    first: int
+    equal_decisions: int
+    first_different: tuple[DecisionView, DecisionView] | None
+    costs: Costs | None
+
+
+class Rule(TypedDict):
+    """A rule, and its outcome."""
+
+    action: Action
+    function: str
+    feature: str | None
+    rule: str
+
+
+class Cause(TypedDict):
+    """Waits of slow samples that one pair of rules decided, that of the slower run first."""
+
+    question: Question
+    rules: tuple[Rule | None, Rule | None]
+    samples: int
+    ns: int
+
+
+class Shown(Differing):
+    """One slow sample, with the decision that differs."""
+
+    sample_pid: int
+    other_pid: int
+    ns: tuple[int, int]
+    at_ns: tuple[int, int]
+    waiter: int
+    wait_ns: tuple[int, int]
+
+
+class MetricDifference(TypedDict):
+    """What the slow samples of a metric depend on; `mean_ns` has the slower run first."""
+
+    metric: str
+    second_slower: bool
+    slow: int
+    samples: int
+    from_ns: int
+    mean_ns: tuple[int, int]
+    paired: int
+    same_begin: int
+    waits: int
+    causes: list[Cause]
+    shown: Shown | None
 
 
 class Moment(TypedDict):

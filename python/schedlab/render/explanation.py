@@ -7,7 +7,7 @@ from itertools import zip_longest
 from typing import Any
 
 from schedlab.native.decisions import Action, CandidateView, DecisionView, Flag
-from schedlab.native.explained import Costs, FirstDifference, Moment, Question, Side
+from schedlab.native.explained import Costs, Differing, FirstDifference, Moment, Question, Side
 from schedlab.render.grid import WIDTH
 from schedlab.render.placement import cpu_list, placement_lines
 from schedlab.render.queue import group, ms, queue_lines, task
@@ -36,12 +36,13 @@ _COUNTS = {
 }
 """Compared numbers that are not times."""
 
-_QUESTIONS: Mapping[Question, str] = {
+QUESTIONS: Mapping[Question, str] = {
     "preempt_check": "does {task} preempt when it wakes?",
     "tick": "the tick: must {task} be rescheduled?",
     "hrtick": "the slice-end timer: must {task} be rescheduled?",
     "accounting": "update_curr: must {task} be rescheduled?",
     "throttle": "the group of {task} is throttled: must it be rescheduled?",
+    "runtime": "is runtime used up on this CPU?",
     "pick": "which task runs next?",
     "placement": "where is {task} placed?",
     "delayed_wakeup": "where is {task} placed? (it woke while its dequeue was delayed)",
@@ -96,7 +97,7 @@ def divergence_text(
     names = divergence["tasks"]
     first, second = (found.changes.get("hotplug") if (found := scenario.variant(v)) else None for v in variants)
     besides = "costs or the CPUs that are offline" if first != second else "costs"
-    question = _QUESTIONS[divergence["question"]].format(task=task(divergence["pid"], names), besides=besides)
+    question = QUESTIONS[divergence["question"]].format(task=task(divergence["pid"], names), besides=besides)
     lines = [
         f"{scenario.name}, seed {seed}: {both} first differ at {ms(divergence['time_ns'])} ms on CPU "
         f"{divergence['cpu']}, after {divergence['common_events']:,} common scheduler events",
@@ -107,7 +108,7 @@ def divergence_text(
     if divergence["costs"] or divergence["same_rule"]:
         lines += _before(variants, divergence, besides)
     for name, side in zip(variants, divergence["sides"], strict=True):
-        lines += ["", *_side(name, side, divergence)]
+        lines += ["", *side_lines(name, side, divergence)]
     return "\n".join(lines)
 
 
@@ -137,7 +138,7 @@ def _before(variants: tuple[str, str], divergence: FirstDifference, besides: str
 
     `besides`: what else may differ. CPUs that go offline are not a decision of the scheduler.
     """
-    words = f"  {_same_rule(variants, divergence)}; " if divergence["same_rule"] else "  "
+    words = f"  {same_rule(variants, divergence)}; " if divergence["same_rule"] else "  "
     if divergence["first_different"] is None:
         return [f"{words}all {divergence['equal_decisions']:,} earlier decisions are the same, only {besides} differ"]
     both = zip(variants, divergence["first_different"], strict=True)
@@ -149,7 +150,7 @@ def _before(variants: tuple[str, str], divergence: FirstDifference, besides: str
     ]
 
 
-def _same_rule(variants: tuple[str, str], divergence: FirstDifference) -> str:
+def same_rule(variants: tuple[str, str], divergence: Differing) -> str:
     """In what two decisions by the same rule differ: the numbers compared, or the kind of request that follows."""
     a, b = (side["decision"] for side in divergence["sides"])
     if a is None or b is None:
@@ -188,10 +189,11 @@ def _apart(ns: int) -> str:
     return f"{ns:+,} ns"
 
 
-def _side(name: str, side: Side, divergence: FirstDifference) -> list[str]:
+def side_lines(name: str, side: Side, divergence: Differing, unasked: str | None = None) -> list[str]:
+    """What one variant decided, the event that followed, and the queue; `unasked` where it decided nothing."""
     names, decision = divergence["tasks"], side["decision"]
     head = f"{name} ({_configuration(side)}): "
-    lines = [head + (_answer(decision, divergence) if decision else _unasked(divergence["question"]))]
+    lines = [head + (_answer(decision, divergence) if decision else unasked or _unasked(divergence["question"]))]
     if decision:
         lines += _rule(decision)
         lines += placement_lines(decision)
@@ -220,15 +222,16 @@ def _unasked(question: str) -> str:
         "delayed_wakeup": "woken while it is still queued, so no CPU is selected (ttwu_runnable, DELAY_DEQUEUE)",
         "pull": "no task is considered: no balancing pass of this CPU, or none that finds a CPU to pull from",
         "order": "no decision differs",
+        "runtime": "not throttled there",
     }.get(question, "not decided")
 
 
-def _answer(decision: DecisionView, names: Moment | FirstDifference) -> str:
+def _answer(decision: DecisionView, names: Moment | Differing) -> str:
     """`names` is the whole document, which holds the names of tasks and groups."""
     return _ANSWERS[decision["action"]].format(task=whom(decision, names), cpu=decision["other_cpu"])
 
 
-def whom(decision: DecisionView, names: Moment | FirstDifference) -> str:
+def whom(decision: DecisionView, names: Moment | Differing) -> str:
     """A task, with the group whose entity decided if there is one; a group; or the real-time class."""
     pid, number = decision["pid"], decision["group"]
     by = group(number, names["groups"]) if number is not None else None

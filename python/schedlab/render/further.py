@@ -11,6 +11,7 @@ from schedlab.comparison import Comparison
 from schedlab.render.markup import escape
 from schedlab.render.notes import on_real_kernels
 from schedlab.render.summary import headline_metric
+from schedlab.tail import usable
 
 AROUND = 4
 """A knob is searched from its value divided by this to its value times this."""
@@ -33,7 +34,11 @@ def commands(c: Comparison, look: Closer | str | None = None) -> Iterator[tuple[
         return
     overridden = [word for text in c.scenario.overrides for word in ("--set", text)]
     file, (a, b) = [c.scenario.file, *overridden], c.pairs[0]
-    yield "the first decision that differs", shlex.join(["schedlab", "explain", *file, a, b])
+    explain = ["schedlab", "explain", *file, a, b]
+    if metric := sampled(c, a, b):
+        of_look = ["--seed", str(look.seed)] if isinstance(look, Closer) else []
+        yield "the decisions that slow samples depend on", shlex.join([*explain, "--metric", metric, *of_look])
+    yield "the first decision that differs", shlex.join(explain)
     if isinstance(look, Closer) and look.slowest:
         sample, variant = look.slowest[0].sample, look.slowest[0].variant
         seed, at = str(look.seed), f"{middle(sample) / 1e6:.6f}ms"
@@ -48,6 +53,18 @@ def commands(c: Comparison, look: Closer | str | None = None) -> Iterator[tuple[
 
     if feasible.why_not(c.scenario) is None:
         yield "the same on real kernels", on_real_kernels(c)
+
+
+def sampled(c: Comparison, a: str, b: str) -> str | None:
+    """The samples of the headline metric, if they are durations that a task measures; not in a run with guests, of
+    whose kernels `explain` shows one.
+    """
+    head = headline_metric(c, a, b)
+    if head is None or c.arm != "sim" or c.scenario.guests:
+        return None
+    name = head[0].metric.of
+    runs = [run for column in c.columns if column.name in (a, b) for run in column.runs.values()]
+    return name if runs and all(usable(run.series.get(name)) for run in runs) else None
 
 
 def _tune(c: Comparison, file: list[str], a: str, b: str) -> Iterator[tuple[str, str]]:

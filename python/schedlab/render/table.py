@@ -14,6 +14,7 @@ from schedlab import plain
 from schedlab.render import notes
 from schedlab.render.answer import answer
 from schedlab.render.cells import change, configurations, headline, plural
+from schedlab.render.further import sampled
 from schedlab.render.grid import NOTHING, UNBOUNDED_PCT, WIDTH, columns, fold, layout, percent, value
 from schedlab.render.lines import MOST, importance, named, trusted
 from schedlab.statistics import median
@@ -153,5 +154,9 @@ def _further(comparison: Comparison) -> Sequence[str]:
             lines.append(f"confirm: {notes.on_real_kernels(comparison)}")
     if comparison.arm == "sim" and comparison.pairs and comparison.scenario.file:
         a, b = comparison.pairs[0]
-        lines.append(f"why:     {shlex.join(['schedlab', 'explain', comparison.scenario.file, a, b])}")
+        # Short enough for one line where it can be: the only two variants need no names.
+        names = [] if [v.name for v in comparison.scenario.variants] == [a, b] else [a, b]
+        metric = sampled(comparison, a, b)
+        wanted = ["--metric", metric] if metric else []
+        lines.append(f"why:     {shlex.join(['schedlab', 'explain', comparison.scenario.file, *names, *wanted])}")
     return lines

@@ -18,7 +18,7 @@ use schedlab_spec::RunSpec;
 use serde::Serialize;
 
 use super::costs::{costs, Costs};
-use super::question::{find_question, DifferingAnswer, Question};
+use super::question::{find_question, Compare, DifferingAnswer, Question};
 use super::sched_event::SchedEvent;
 use super::side_by_side::{first_mismatch, Mismatch};
 use super::stepper::{seen, EventBuffer, Stepper};
@@ -93,7 +93,11 @@ pub fn explain(specs: [&RunSpec; 2], cancel: &AtomicBool) -> Result<Option<First
     // The earlier event may not follow from a decision while the later one does, as where one CPU goes idle and the
     // other pulls a task.
     let order = [mismatch.first(), 1 - mismatch.first()];
-    let found = order.iter().find_map(|side| Some((*side, find_question(&mismatch, *side, &records, specs[*side])?)));
+    let find = |compare| {
+        let of = |side: usize| Some((side, find_question(&mismatch, side, &records, specs[side], compare)?));
+        order.into_iter().find_map(of)
+    };
+    let found = find(Compare::Outcomes).or_else(|| find(Compare::Times).filter(|_| same_costs(specs)));
     let first = found.as_ref().map_or(mismatch.first(), |(side, _)| *side);
     let item = mismatch.items[first];
     let at = item.map_or(mismatch.time(), |item| item.event.time);
@@ -137,6 +141,17 @@ pub fn explain(specs: [&RunSpec; 2], cancel: &AtomicBool) -> Result<Option<First
         tasks,
         groups,
     }))
+}
+
+/// Whether every cost is the same in both runs, so that their times differ only through decisions.
+fn same_costs(specs: [&RunSpec; 2]) -> bool {
+    let same = |a: &RunSpec, b: &RunSpec| {
+        let (x, y) = (&a.kernel, &b.kernel);
+        a.machine == b.machine && (x.hz(), x.preempt) == (y.hz(), y.preempt)
+    };
+    let guests = specs.map(|spec| spec.guests.iter().map(|guest| &guest.run));
+    let [a, b] = guests;
+    same(specs[0], specs[1]) && specs[0].guests.len() == specs[1].guests.len() && a.zip(b).all(|(a, b)| same(a, b))
 }
 
 fn same_rule(sides: &[Side; 2]) -> bool {
@@ -193,15 +208,15 @@ fn is_placement(action: &Action) -> bool {
 
 /// The state of a run at one moment.
 #[derive(Default)]
-struct Snapshot {
+pub(super) struct Snapshot {
     queue: Option<QueueView>,
-    names: TaskNames,
-    groups: GroupNames,
+    pub names: TaskNames,
+    pub groups: GroupNames,
     overhead: Nanos,
 }
 
 /// Repeats a run up to just before the moment.
-fn snapshot(spec: &RunSpec, cpu: CpuId, moment: Nanos, cancel: &AtomicBool) -> Result<Snapshot, SimError> {
+pub(super) fn snapshot(spec: &RunSpec, cpu: CpuId, moment: Nanos, cancel: &AtomicBool) -> Result<Snapshot, SimError> {
     let mut sink = EventBuffer::default();
     let mut stepper = Stepper::new(spec, &mut sink);
     while !stepper.over && stepper.next_time() < moment {
@@ -234,7 +249,12 @@ fn switched(kernel: &KernelConfig) -> Vec<String> {
     others.map(word).collect()
 }
 
-fn side_of(spec: &RunSpec, item: Option<SchedEvent>, decision: Option<&Decided>, snapshot: Snapshot) -> Side {
+pub(super) fn side_of(
+    spec: &RunSpec,
+    item: Option<SchedEvent>,
+    decision: Option<&Decided>,
+    snapshot: Snapshot,
+) -> Side {
     let version = seen(spec).kernel.version;
     let view = decision.map(|kept| recorded_view(kept, version));
     Side {

@@ -3,7 +3,7 @@
 //! A decision explains the difference only if the other run decided the same question differently or never had to
 //! decide it. If both decisions are the same, the cause is elsewhere.
 
-use schedlab_model::Nanos;
+use schedlab_model::{CpuId, Nanos, TaskId};
 use schedlab_policy::decision::{Action, Decision, During};
 use schedlab_policy::Feature;
 use schedlab_sim::Decided;
@@ -28,6 +28,8 @@ pub enum Question {
     PreemptCheck,
     /// Whether a throttled task leaves the queue.
     Throttle,
+    /// Whether a class, or a deadline reservation, has no runtime left.
+    Runtime,
     /// Whether an update of run times ends the turn.
     Accounting,
     /// Which task runs next.
@@ -50,13 +52,24 @@ pub(super) struct DifferingAnswer<'a> {
     pub answer: Option<&'a Decided>,
 }
 
+/// When two decisions on the same question differ.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Compare {
+    /// If their outcomes do.
+    Outcomes,
+    /// Also if they fell at another time, or by another rule: for runs in which every cost is the same.
+    Times,
+}
+
 /// The question whose answer caused the side's event, if the other run answered it differently.
 pub(super) fn find_question<'a>(
     mismatch: &Mismatch,
     side: usize,
     logs: &'a [Vec<Decided>; 2],
     spec: &RunSpec,
+    compare: Compare,
 ) -> Option<DifferingAnswer<'a>> {
+    let if_different = |question, own, answer| if_different(question, own, answer, compare);
     let item = mismatch.items[side]?;
     let other = mismatch.items[1 - side];
     let (log, others) = (&logs[side], &logs[1 - side]);
@@ -71,11 +84,13 @@ pub(super) fn find_question<'a>(
                 (During::Hrtick, _) => Question::Hrtick,
                 (_, Action::Preempt(_)) => Question::PreemptCheck,
                 (_, Action::Leave(_)) => Question::Throttle,
+                (_, Action::Throttle(_)) => Question::Runtime,
                 _ => Question::Accounting,
             };
             let own =
                 log.iter().find(|kept| kept.decision.now == cause.time && kept.decision.action == cause.action)?;
-            return if_different(question, own, answer(others, &own.decision, question));
+            let turn = turn(others, mismatch.cpu, mismatch.since[1 - side], cause.action);
+            return if_different(question, own, answer(turn, &own.decision, question));
         }
     }
     if matches!(item.event.kind, Switch { .. }) {
@@ -101,11 +116,18 @@ pub(super) fn find_question<'a>(
 
 /// The question, unless the other run decided it alike. If the other run had no such placement at all, the runs differ
 /// for another reason.
-fn if_different<'a>(question: Question, own: &'a Decided, answer: Option<&'a Decided>) -> Option<DifferingAnswer<'a>> {
-    let differs = match answer {
-        Some(Decided { decision: other, .. }) => {
-            other.action != own.decision.action || other.resched != own.decision.resched
-        }
+fn if_different<'a>(
+    question: Question,
+    own: &'a Decided,
+    answer: Option<&'a Decided>,
+    compare: Compare,
+) -> Option<DifferingAnswer<'a>> {
+    let outcome = |d: &Decision| (d.action, d.resched);
+    let rule = |d: &Decision| (d.rule, d.feature, d.class);
+    let differs = match answer.map(|kept| (&own.decision, &kept.decision)) {
+        Some((a, b)) if outcome(a) != outcome(b) => true,
+        Some((a, b)) if question == Question::Runtime => rule(a) != rule(b),
+        Some((a, b)) => compare == Compare::Times && (rule(a), a.now, a.compared) != (rule(b), b.now, b.compared),
         None => question != Question::Placement,
     };
     differs.then_some(DifferingAnswer { question, decision: Some(own), answer })
@@ -141,6 +163,25 @@ fn levels(log: &[Decided], at: Nanos) -> Vec<&Decided> {
     all[from..].to_vec()
 }
 
+/// The decisions up to the end of the turn that the CPU's last common event left it in: an end of a turn, or a lack of
+/// runtime, is decided in the turn or not at all. Other questions are asked at any time.
+fn turn(log: &[Decided], cpu: CpuId, since: Nanos, action: Action) -> &[Decided] {
+    let (Action::Expire(_) | Action::Leave(_) | Action::Throttle(_)) = action else { return log };
+    let running = |kept: &Decided| match kept.decision.action {
+        Action::Pick(task) => kept.decision.cpu == cpu && Some(task) != own_task(action),
+        _ => false,
+    };
+    let end = log.iter().position(|kept| kept.decision.now > since && running(kept));
+    &log[..end.unwrap_or(log.len())]
+}
+
+fn own_task(action: Action) -> Option<TaskId> {
+    match action {
+        Action::Expire(task) | Action::Leave(task) => Some(task),
+        _ => None,
+    }
+}
+
 /// The other run's answer to the same question: of ticks the one at the same time, otherwise the nearest in time.
 fn answer<'a>(log: &'a [Decided], own: &Decision, question: Question) -> Option<&'a Decided> {
     let near = |kept: &&Decided| kept.decision.now.abs_diff(own.now);
@@ -152,7 +193,7 @@ fn answer<'a>(log: &'a [Decided], own: &Decision, question: Question) -> Option<
             Question::PreemptCheck => {
                 matches!(decision.action, Action::Preempt(_) | Action::Keep(_)) && about(decision)
             }
-            Question::Accounting | Question::Hrtick | Question::Throttle => {
+            Question::Accounting | Question::Hrtick | Question::Throttle | Question::Runtime => {
                 decision.during == own.during && decision.action == own.action
             }
             Question::Placement => matches!(decision.action, Action::Place(..)) && about(decision),

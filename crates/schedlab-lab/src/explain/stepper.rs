@@ -130,7 +130,9 @@ impl CpuEvents {
                     self.ended_by = Some((decision.now, cause));
                 }
             }
-            Action::Preempt(_) | Action::Expire(_) | Action::Leave(_) if decision.resched != Resched::No => {
+            Action::Preempt(_) | Action::Expire(_) | Action::Leave(_) | Action::Throttle(_)
+                if decision.resched != Resched::No =>
+            {
                 let cause = self.cause(decision);
                 self.request.get_or_insert(cause);
             }

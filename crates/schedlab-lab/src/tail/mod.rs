@@ -24,7 +24,12 @@ use schedlab_trace::{Digest, Tee};
 
 use crate::run::LabError;
 use crate::timeline::plan;
+pub(crate) use history::{Stay, What};
+pub(crate) use kernel::Kernel;
+pub(crate) use names::Names;
+pub(crate) use path::Step;
 use reduce::Reduction;
+pub(crate) use throttle::{changes_runtime, note_throttling};
 
 /// The question about a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
