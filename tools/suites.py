@@ -62,7 +62,7 @@ SUITES = [
     Suite("traces", "rust", "cargo test --no-fail-fast -p schedlab-model -p schedlab-trace -p schedlab-metrics", 1),
     Suite("workloads", "rust", "cargo test --no-fail-fast -p schedlab-workload -p schedlab-scenario", 2),
     Suite("policy", "rust", "cargo test --no-fail-fast -p schedlab-policy", 1.5),
-    Suite("replay", "rust", "cargo test --no-fail-fast -p schedlab-replay", 5),
+    Suite("replay", "rust", "cargo test --no-fail-fast -p schedlab-replay -p schedlab-whatif", 5),
     Suite("simulator", "rust", "cargo test --no-fail-fast -p schedlab-spec -p schedlab-sim -p schedlab-lab", 6.5),
     Suite("bpf", "rust", "cargo test --no-fail-fast -p schedlab-bpf -p schedlab-scx", 0.3),
     Suite("agent", "rust", "cargo test --no-fail-fast -p schedlab-agent", 2),

@@ -18,6 +18,7 @@ from schedlab.scenario import Scenario
 if TYPE_CHECKING:
     from schedlab.native.changed import Difference, KernelChanges
     from schedlab.native.explained import FirstDifference, MetricDifference, Moment
+    from schedlab.native.extracted import Extraction, PoolMetrics
     from schedlab.native.replayed import Report
     from schedlab.native.runs import Columns, Tail
     from schedlab.native.waited import Waits
@@ -278,6 +279,24 @@ class Engine:
         with self._translated():
             found: Waits = documents.loads(self._native.waits(trace, keep=keep, only=only, cancel=cancel))
             return found
+
+    def whatif(self, trace: str, kernel: str | None = None, *, cancel: Cancel | None = None) -> Extraction:
+        """The programs of a recorded trace as a scenario; `kernel` is the row that it was recorded on."""
+        with self._translated():
+            found: Extraction = documents.loads(self._native.whatif(trace, kernel, cancel=cancel))
+            return found
+
+    def whatif_run(
+        self, scenario: Scenario, variant: str, seed: int, pools: Mapping[str, str], *, cancel: Cancel | None = None
+    ) -> dict[str, PoolMetrics]:
+        """The metrics of each pool in one run; `pools` has the pool of each task, by their names."""
+        with (
+            self._translated(f" (variant `{variant}`, seed {seed})"),
+            self._noted(scenario, f"{variant} seed {seed}", cancel) as handle,
+        ):
+            text = self._native.whatif_run(scenario.handle, variant, seed, dict(pools), cancel=handle)
+        found: dict[str, PoolMetrics] = documents.loads(text)
+        return found
 
     def row_of(self, release: str) -> str | None:
         """The version row of a kernel release such as `6.12.107+deb13-cloud-amd64`."""

@@ -58,7 +58,7 @@ impl Worker {
         // Tasks that share the timer advance it one after the other.
         let mut seen = last.load(Relaxed);
         let next = loop {
-            let next = seen.checked_sub(1).unwrap_or(now).saturating_add(period);
+            let next = mode.expiry(seen.checked_sub(1).unwrap_or(now).saturating_add(period), period, now);
             let kept = if next <= now && mode == TimerMode::Relative { now } else { next };
             match last.compare_exchange_weak(seen, 1 + kept, AcqRel, Relaxed) {
                 Ok(_) => break next,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use rustix::thread::futex::Flags;
 use schedlab_model::{Nanos, Stream};
-use schedlab_workload::{Amount, Op, Workload};
+use schedlab_workload::{Amount, Dist, Op, Workload};
 
 use crate::attributes;
 use crate::burn::{self, Kernel};
@@ -457,10 +457,15 @@ impl Worker {
     }
 
     fn draw(&mut self, dist: u32) -> Nanos {
-        match self.workload().dists.get(dist as usize) {
-            None => 0,
-            Some(dist) if self.shared.noise => dist.draw(&mut self.stream),
-            Some(dist) => dist.typical(),
-        }
+        let shared = self.shared;
+        let places = shared.taken[self.workload].get(dist as usize);
+        let Some((dist, place)) = shared.workloads[self.workload].dists.get(dist as usize).zip(places) else {
+            return 0;
+        };
+        let mut taken = match dist {
+            Dist::Recorded(_) => u64::from(place.fetch_add(1, Relaxed)),
+            _ => 0,
+        };
+        dist.next(&mut taken, shared.noise, &mut self.stream)
     }
 }

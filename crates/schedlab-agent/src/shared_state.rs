@@ -175,6 +175,8 @@ pub struct SharedState {
     pub slots: &'static [Slot],
     /// 1 for each workload that has ended.
     pub finished: &'static [AtomicU32],
+    /// By workload and distribution: how many values of a recorded sequence were taken.
+    pub taken: Vec<&'static [AtomicU32]>,
     /// The mailboxes.
     pub mail: &'static [Mailbox],
     /// Communication with the supervisor.
@@ -206,7 +208,7 @@ fn arena_size(workloads: &[Workload], chunks: usize, mailboxes: usize, cpus: usi
         + chunks * std::mem::size_of::<Chunk>()
         + mailboxes * std::mem::size_of::<Mailbox>()
         + objects
-        + workloads.len() * 8
+        + workloads.iter().map(|w| 128 + 4 * w.dists.len()).sum::<usize>()
         + (1 << 16)
 }
 
@@ -254,6 +256,11 @@ impl SharedState {
             metric_base: metric_base.collect(),
             slots: arena.slice(MAX_TASKS).map_err(memory())?,
             finished: arena.slice(workloads.len()).map_err(memory())?,
+            taken: workloads
+                .iter()
+                .map(|w| arena.slice(w.dists.len()))
+                .collect::<std::io::Result<_>>()
+                .map_err(memory())?,
             mail: arena.slice(mailboxes).map_err(memory())?,
             control,
             pool,

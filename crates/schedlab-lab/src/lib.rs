@@ -40,7 +40,7 @@ mod timeline;
 pub use ablate::{differences, hybrid, Difference};
 pub use determinism::{check_determinism, Determinism};
 pub use guard::{guard, remember_panics, Panicked};
-pub use run::{run, LabError, Run};
+pub use run::{run, simulate, LabError, Run};
 pub use schedlab_sim::{SimError, Watch};
 pub use schedlab_spec::RunSpec;
 pub use tail::{tail, Question};

@@ -5,7 +5,7 @@ use std::path::Path;
 use schedlab_metrics::{Metrics, Plan, Report};
 use schedlab_sim::{Ended, Outcome, SimError, Watch};
 use schedlab_spec::RunSpec;
-use schedlab_trace::{Digest, Tee};
+use schedlab_trace::{Digest, Sink, Tee};
 
 use crate::guests::PerKernel;
 use crate::header::header;
@@ -39,6 +39,11 @@ pub enum LabError {
     /// The trace file cannot be created.
     #[error(transparent)]
     Trace(#[from] schedlab_trace::TraceError),
+}
+
+/// Runs one specification without guests for a sink of the caller.
+pub fn simulate<W: Watch>(spec: &RunSpec, sink: &mut impl Sink, watch: &W) -> Result<Outcome, LabError> {
+    Ok(schedlab_sim::run(spec, sink, watch)?)
 }
 
 /// Runs one specification; writes its trace to `trace` if given (the suffix chooses the format).

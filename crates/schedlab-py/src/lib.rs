@@ -11,6 +11,7 @@ mod scenario;
 mod scx;
 mod study;
 mod traces;
+mod whatif;
 
 use pyo3::prelude::*;
 
@@ -40,6 +41,8 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(replay::replay, module)?)?;
     module.add_function(wrap_pyfunction!(replay::waits, module)?)?;
     module.add_function(wrap_pyfunction!(replay::row_name, module)?)?;
+    module.add_function(wrap_pyfunction!(whatif::whatif, module)?)?;
+    module.add_function(wrap_pyfunction!(whatif::whatif_run, module)?)?;
     module.add_function(wrap_pyfunction!(scx::kernel_btf, module)?)?;
     module.add_function(wrap_pyfunction!(scx::scx_check, module)?)?;
     module.add_function(wrap_pyfunction!(scx::scx_stress, module)?)?;

@@ -88,11 +88,11 @@ impl TraceSample {
     }
 }
 
-fn find(name: &str) -> Result<&'static Version, TraceFailure> {
+pub(crate) fn find(name: &str) -> Result<&'static Version, TraceFailure> {
     Version::find(name).map_err(|error| TraceFailure::Kernel { message: error.to_string(), hint: error.hint() })
 }
 
-fn recorded_row(reader: &CancellableReader) -> Result<&'static Version, TraceFailure> {
+pub(crate) fn recorded_row(reader: &CancellableReader) -> Result<&'static Version, TraceFailure> {
     let rows: Vec<&str> = Version::all().iter().map(|row| row.name).collect();
     let hint = format!("choose a row with --kernel: {}", rows.join(", "));
     let Some(release) = reader.header().kernel.clone() else {

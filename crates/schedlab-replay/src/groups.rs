@@ -24,6 +24,7 @@ struct Task {
 /// What identifies a group across the header and the probes.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum GroupName {
+    /// None.
     Root,
     /// An autogroup: its number and nice value.
     Autogroup(u64, i8),
@@ -34,6 +35,8 @@ pub enum GroupName {
 }
 
 impl InitialGroups {
+    /// Reads the lines of the header.
+    #[must_use]
     pub fn of(header: &Header) -> InitialGroups {
         let mut groups = InitialGroups::default();
         for line in &header.comments {
@@ -65,6 +68,12 @@ impl InitialGroups {
         self.tasks.len()
     }
 
+    /// Whether the header lists no task.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.tasks.is_empty()
+    }
+
     /// The group that the header gives for a task; `None`: it does not list the task.
     pub fn find(&self, pid: Pid) -> Option<&GroupName> {
         self.tasks.get(&pid).map(|task| &task.group)
@@ -89,6 +98,8 @@ impl InitialGroups {
         self.tasks.get(&pid).is_some_and(|task| task.sched_idle)
     }
 
+    /// The shares of a group, where the header gives them.
+    #[must_use]
     pub fn shares(&self, group: &GroupName) -> Option<GroupShares> {
         match group {
             GroupName::Root | GroupName::Probed(_) => None,
@@ -108,6 +119,8 @@ fn group_name(words: &[&str]) -> Option<GroupName> {
 }
 
 impl GroupName {
+    /// The group that contains it.
+    #[must_use]
     pub fn parent(&self) -> GroupName {
         match self {
             GroupName::Cgroup(path) => match path.rsplit_once('/') {

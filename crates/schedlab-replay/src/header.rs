@@ -31,7 +31,9 @@ const KNOBS: [&str; 12] = [
 
 /// A configured row, and the settings of the header that it could not take.
 pub struct Settings {
+    /// The row as the header configures it.
     pub config: KernelConfig,
+    /// A sentence for each setting that the row does not take.
     pub refused: Vec<String>,
 }
 

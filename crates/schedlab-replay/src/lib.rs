@@ -46,7 +46,8 @@ mod waits;
 
 pub use answer::{Answer, Question, Why};
 pub use display::matrix_table;
-pub use header::row_of;
+pub use groups::{GroupName, InitialGroups};
+pub use header::{row_of, settings, tick_period, uses_autogroup, Settings};
 pub use inputs::{InputCount, InputGroup, InputKind};
 pub use report::{
     BalanceBaselines, BalanceMiss, BalanceReport, Baselines, Delays, Disagreement, LookCount, Part, PlacementBaselines,
@@ -54,6 +55,7 @@ pub use report::{
     StateScores, StepMiss, TaskCounts, TraceInfo, Tried, Unexplained, Unjudgeable, VruntimeSteps,
 };
 pub use sample::{Bounds, Sample};
+pub use topology::Machine;
 pub use trace::LookAhead;
 pub use waits::{waits, Began, Ran, Wait, Waiter, Waits};
 
@@ -62,8 +64,6 @@ use schedlab_policy::Version;
 use schedlab_trace::{Header, TraceError, TraceReader};
 
 use explain::Asking;
-use groups::InitialGroups;
-use header::uses_autogroup;
 use lags::Row;
 use pass::{Pass, Seen};
 

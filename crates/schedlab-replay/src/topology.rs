@@ -5,7 +5,9 @@ use schedlab_trace::Header;
 
 /// The machine of a trace, and whether its header describes it.
 pub struct Machine {
+    /// Its CPUs.
     pub topology: Topology,
+    /// Whether the header describes them.
     pub described: bool,
 }
 

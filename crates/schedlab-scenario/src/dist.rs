@@ -5,13 +5,14 @@ use schedlab_workload::verbs::Length;
 use schedlab_workload::Dist;
 
 use crate::error::Result;
+use crate::units;
 use crate::value::{Table, Value};
 
 /// The form of a step's length, for messages.
 pub(crate) const LENGTH: &str = "a duration such as \"10ms\", or a table with one of constant, uniform, exponential, \
-     lognormal, normal, quantiles";
+     lognormal, normal, quantiles, recorded";
 
-const FAMILIES: &[&str] = &["constant", "uniform", "exponential", "lognormal", "normal", "quantiles"];
+const FAMILIES: &[&str] = &["constant", "uniform", "exponential", "lognormal", "normal", "quantiles", "recorded"];
 const LONGEST: Nanos = 24 * 3600 * SEC;
 
 /// Reads the length of a step: constant, or drawn each time.
@@ -47,10 +48,21 @@ pub(crate) fn length(value: &Value) -> Result<Dist> {
             let table = parameters.table("a table with mean and sd")?.only_these(&["mean", "sd"], "normal")?;
             Dist::Normal { mean: duration_of(&table, "mean")?, sd: duration_of(&table, "sd")? }
         }
+        "recorded" => recorded(parameters)?,
         _ => return constant_or_quantiles_up_to(LONGEST, &table),
     };
     dist.validate().map_err(|error| parameters.error(error.to_string()))?;
     Ok(dist)
+}
+
+/// Reads durations that white space separates, in one string: a recording has thousands of them.
+fn recorded(value: &Value) -> Result<Dist> {
+    const FORM: &str = "durations in one string, such as \"10us 12us 9us\"";
+    let lengths = value.string(FORM)?.split_ascii_whitespace().map(|word| {
+        let ns = units::duration(word).map_err(|(why, hint)| value.error(format!("\"{word}\": {why}")).hint(hint))?;
+        (ns <= LONGEST).then_some(ns).ok_or_else(|| value.error(format!("\"{word}\" is more than 24h")).expected(FORM))
+    });
+    Ok(Dist::Recorded(lengths.collect::<Result<_>>()?))
 }
 
 const PAIR: &str = "an array of the smallest and the largest duration";

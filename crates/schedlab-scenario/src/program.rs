@@ -304,7 +304,7 @@ fn times(value: &Value) -> Result<Times> {
 }
 
 fn mode(table: &Table) -> Result<TimerMode> {
-    let modes = [("relative", TimerMode::Relative), ("absolute", TimerMode::Absolute)];
+    let modes = [("relative", TimerMode::Relative), ("absolute", TimerMode::Absolute), ("skip", TimerMode::Skip)];
     Ok(table.get("mode").map(|value| value.choice(&modes)).transpose()?.unwrap_or(TimerMode::Relative))
 }
 

@@ -39,6 +39,8 @@ pub enum Dist {
     },
     /// Piecewise linear between measured quantiles: `(per mille, value)`, ascending in both.
     Quantiles(Vec<(u16, Nanos)>),
+    /// A recorded sequence: each execution takes the next value, and the first again after the last.
+    Recorded(Vec<Nanos>),
 }
 
 /// Why a distribution is impossible.
@@ -58,6 +60,9 @@ pub enum DistError {
     /// Quantiles not ascending, not within 0..=1000, or fewer than two.
     #[error("quantiles need at least two (per mille, value) pairs, ascending in both, per mille within 0..=1000")]
     Quantiles,
+    /// A recorded sequence without a value.
+    #[error("a recorded sequence needs at least one value")]
+    Empty,
 }
 
 impl Dist {
@@ -71,6 +76,7 @@ impl Dist {
                 let inside = points.last().is_some_and(|p| p.0 <= 1000);
                 (points.len() >= 2 && ascending && inside).then_some(()).ok_or(DistError::Quantiles)
             }
+            Dist::Recorded(values) if values.is_empty() => Err(DistError::Empty),
             _ => Ok(()),
         }
     }
@@ -86,10 +92,26 @@ impl Dist {
             Dist::Lognormal { median, sigma } => Dist::Lognormal { median: times(*median), sigma: *sigma },
             Dist::Normal { mean, sd } => Dist::Normal { mean: times(*mean), sd: times(*sd) },
             Dist::Quantiles(points) => Dist::Quantiles(points.iter().map(|(rank, ns)| (*rank, times(*ns))).collect()),
+            Dist::Recorded(values) => Dist::Recorded(values.iter().map(|ns| times(*ns)).collect()),
         }
     }
 
-    /// One draw, in ns; the kinds without a largest value are cut at [`LONGEST_DRAW`].
+    /// The length of the next execution: the next value of a recorded sequence, of which `taken` were taken before,
+    /// whether or not there is noise; otherwise a draw, or without noise the typical value.
+    pub fn next(&self, taken: &mut u64, noise: bool, rng: &mut Stream) -> Nanos {
+        match self {
+            Dist::Recorded(values) => {
+                let at = *taken % values.len().max(1) as u64;
+                *taken += 1;
+                values.get(at as usize).copied().unwrap_or(0)
+            }
+            dist if noise => dist.draw(rng),
+            dist => dist.typical(),
+        }
+    }
+
+    /// One draw, in ns; the kinds without a largest value are cut at [`LONGEST_DRAW`]. Of a recorded sequence it is a
+    /// value at random; [`Dist::next`] takes them in order.
     pub fn draw(&self, rng: &mut Stream) -> Nanos {
         match self {
             Dist::Constant(value) => *value,
@@ -98,6 +120,7 @@ impl Dist {
             Dist::Lognormal { median, sigma } => cut(*median as f64 * libm::exp(sigma * gauss(rng))),
             Dist::Normal { mean, sd } => cut(*mean as f64 + *sd as f64 * gauss(rng)),
             Dist::Quantiles(points) => interpolate(points, rng.below(1_000_000)),
+            Dist::Recorded(values) => values.get(rng.below(values.len().max(1) as u64) as usize).copied().unwrap_or(0),
         }
     }
 
@@ -119,8 +142,16 @@ impl Dist {
             Dist::Exponential { mean } | Dist::Normal { mean, .. } => *mean,
             Dist::Uniform { low, high } => low + (high - low) / 2,
             Dist::Quantiles(points) => interpolate(points, 500_000),
+            Dist::Recorded(values) => median(values),
         }
     }
+}
+
+/// The lower median.
+fn median(values: &[Nanos]) -> Nanos {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable();
+    sorted.get(sorted.len().saturating_sub(1) / 2).copied().unwrap_or(0)
 }
 
 /// A draw as a duration: conversion stops at 0 and at the largest number.
@@ -198,5 +229,17 @@ mod tests {
         assert!(Dist::Lognormal { median: 1, sigma: 0.0 }.validate().is_err());
         assert!(Dist::Lognormal { median: 1, sigma: f64::NAN }.validate().is_err());
         assert!(Dist::Quantiles(vec![(0, 5), (10, 4)]).validate().is_err());
+        assert!(Dist::Recorded(Vec::new()).validate().is_err());
+    }
+
+    #[test]
+    fn a_recorded_sequence_is_taken_in_order() {
+        let recorded = Dist::Recorded(vec![30, 10, 20]);
+        let (mut rng, mut taken) = (stream(1, "test"), 0);
+        for noise in [true, false] {
+            let lengths: Vec<_> = (0..3).map(|_| recorded.next(&mut taken, noise, &mut rng)).collect();
+            assert_eq!(lengths, [30, 10, 20]);
+        }
+        assert_eq!((recorded.typical(), recorded.scaled(2.0, 50)), (20, Dist::Recorded(vec![50, 20, 40])));
     }
 }

@@ -8,13 +8,28 @@ use serde::{Deserialize, Serialize};
 
 use crate::policy::Policy;
 
-/// What a timer does after a missed period (rt-app's `mode`).
+/// What a timer does after a missed period (rt-app's `mode`, and one of timerfd and cyclictest).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum TimerMode {
     /// A missed expiry restarts the period from now.
     Relative,
     /// The phase is kept: expiries stay multiples of the period.
     Absolute,
+    /// The phase is kept and missed expiries are left out: the next one is the first in the future.
+    Skip,
+}
+
+impl TimerMode {
+    /// The expiry after one that is due at `due`: that one, or a later one if it is left out.
+    #[must_use]
+    pub fn expiry(self, due: Nanos, period: Nanos, now: Nanos) -> Nanos {
+        match self {
+            TimerMode::Skip if due <= now => {
+                due.saturating_add((now - due) / period.max(1) * period).saturating_add(period)
+            }
+            _ => due,
+        }
+    }
 }
 
 /// Registers of a task, each a signed 64-bit integer, all 0 at start unless the task's spec sets them.

@@ -66,6 +66,8 @@ class Options(argparse.Namespace):
     action: str
     objects: list[Path]
     kernels: list[str]
+    every: bool
+    recorded_on: str | None
     load_cpus: int | None
     load_tasks: int | None
     load_ns: int | None

@@ -205,6 +205,32 @@ def _waits(p: argparse.ArgumentParser) -> None:
     p.set_defaults(html=None)
 
 
+def _whatif(p: argparse.ArgumentParser) -> None:
+    p.add_argument("source", type=Path, metavar="TRACE", help="a trace in any format that `convert` reads")
+    p.add_argument(
+        "--kernel", action="append", dest="kernels", default=[], metavar="VERSION",
+        help="predict for this kernel, as in a variant; can be repeated (default: the recorded one)",
+    )  # fmt: skip
+    p.add_argument("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE",
+        help="predict for other settings, as `compare --set` names them: knobs.base_slice=3ms; can be repeated",
+    )  # fmt: skip
+    p.add_argument("--cpus", type=values.positive, metavar="N", help="predict for so many CPUs under one cache")
+    p.add_argument(
+        "--recorded-on", metavar="VERSION", help="the row of the recorded kernel (default: the trace names it)"
+    )
+    p.add_argument(
+        "--machine", metavar="NAME|FILE", help="simulate this machine; its costs are added to the recorded work"
+    )
+    p.add_argument("--seeds", type=values.seeds, metavar="N|LIST", help="number of seeds or a list (default: 10)")
+    p.add_argument("--jobs", type=values.jobs, metavar="N", help="runs at the same time (default: one per CPU)")
+    p.add_argument(
+        "--all", dest="every", action="store_true", help="show every pool, also those that do hardly anything"
+    )
+    p.add_argument("--out", type=Path, metavar="FILE", help="write the extracted programs as a scenario")
+    p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="write all numbers as JSON; - is stdout")
+    p.set_defaults(html=None)
+
+
 def _identify(p: argparse.ArgumentParser) -> None:
     p.add_argument("source", metavar="TRACE|KERNEL", help="a trace, or a kernel to record first, as `record` names it")
     p.add_argument("--json", nargs="?", const="-", metavar="FILE", help="write every row's counts as JSON; - is stdout")
@@ -339,6 +365,7 @@ COMMANDS: Mapping[str, tuple[str, Flags]] = {
     "report": ("show a stored result again, or compare two", _report),
     "replay": ("replay a recorded trace under a kernel row and count the agreeing decisions", _replay),
     "waits": ("list the longest waits for a CPU in a trace and what caused them", _waits),
+    "whatif": ("predict what the tasks of a recorded trace would get under another kernel or other settings", _whatif),
     "identify": ("find the kernel row whose decisions match those of a recorded kernel", _identify),
     "changelog": ("list what changed between two kernel rows", _changelog),
     "kernel": ("build the scheduler of a kernel's source tree, check it, and compare it with a row", compiled.kernel),

@@ -147,7 +147,7 @@ impl Model {
         let sched = recording(config, topology);
         let cpus = vec![Cpu::default(); sched.topology().nr_cpus()];
         let active = CpuMask::first(cpus.len());
-        let coverage = Coverage::new(shows_state && initial.len() > 0, cpus.len());
+        let coverage = Coverage::new(shows_state && !initial.is_empty(), cpus.len());
         Model {
             sched,
             tally,

@@ -26,7 +26,12 @@ pub const STEP: Section = Section {
         key("sleep", "length", "", "sleep"),
         key("timer", "name", "", "wait for the next expiry of a periodic timer; with period and mode"),
         key("period", "length", "", "period of the timer"),
-        key("mode", "relative or absolute", "relative", "relative: a missed expiry delays the later ones"),
+        key(
+            "mode",
+            "relative, absolute or skip",
+            "relative",
+            "relative: a missed expiry delays the later ones; skip: it is left out",
+        ),
         key("read", "channel", "", "read bytes from a pipe or socket"),
         key("write", "channel", "", "write bytes to a pipe or socket"),
         key("bytes", "1 to 1048576", "1", "number of bytes to read or write"),

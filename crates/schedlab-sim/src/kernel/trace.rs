@@ -104,6 +104,7 @@ fn flags(context: Context, cpu: &PerCpu, asked: Resched) -> Flags {
         Context::Yield => (b'.', b'1'),
         Context::Task | Context::Schedule { .. } => (b'.', b'2'),
         Context::Interrupt => (b'h', b'2'),
+        Context::Softirq => (b's', b'2'),
     };
     Flags([b'd', resched, context, depth, b'.'])
 }

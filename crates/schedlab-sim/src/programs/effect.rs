@@ -115,7 +115,7 @@ fn timer<S: Sink>(x: &mut Running<S>, object: u32, period: Amount, mode: TimerMo
     let period = x.amount(period);
     let now = x.run.now;
     let Object::Timer(last) = x.object(object) else { return Next::Done };
-    let next = last.unwrap_or(now).saturating_add(period);
+    let next = mode.expiry(last.unwrap_or(now).saturating_add(period), period, now);
     let missed = next <= now;
     *last = Some(if missed && mode == TimerMode::Relative { now } else { next });
     if missed {

@@ -16,7 +16,7 @@ use super::running::Running;
 use super::state::Programs;
 use crate::kernel::{self, Kernel};
 use crate::machine::Machine;
-use crate::run::{Run, Source};
+use crate::run::{Context, Run, Source};
 
 /// The CPU's next interrupt of the network card.
 fn arm<S: Sink>(run: &mut Run<S>, kernel: &Kernel, remotes: &Remotes, cpu: CpuId) {
@@ -98,7 +98,9 @@ fn deliver<S: Sink>(
     let Object::Queue { values, waiting } = &mut programs.objects[queue as usize] else { return };
     values.push_back(i64::try_from(request.arrives).unwrap_or(i64::MAX));
     if let Some(waiter) = waiting.pop_front() {
+        let interrupt = std::mem::replace(&mut run.context, Context::Softirq);
         kernel::wake_from_interrupt(run, machine, kernel, waiter, cpu);
+        run.context = interrupt;
     }
 }
 

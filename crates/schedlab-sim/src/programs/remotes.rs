@@ -31,6 +31,8 @@ pub(super) struct Clients {
     pub(super) softirq: Amount,
     irq_cpus: Vec<CpuId>,
     dists: Vec<Dist>,
+    /// How many values of each recorded sequence were taken.
+    taken: Vec<u64>,
     stream: Stream,
 }
 
@@ -67,6 +69,7 @@ impl Remotes {
                     replies,
                     softirq: remote.softirq,
                     irq_cpus,
+                    taken: vec![0; workload.dists.len()],
                     dists: workload.dists.clone(),
                     stream: stream(seed, &format!("remote/{}/{}", workload.name, remote.name)),
                 });
@@ -89,9 +92,8 @@ impl Remotes {
         match amount {
             Amount::Fixed(ns) => ns,
             Amount::Reg(_) => 0,
-            Amount::Drawn(dist) => match clients.dists.get(dist as usize) {
-                Some(dist) if self.noise => dist.draw(&mut clients.stream),
-                Some(dist) => dist.typical(),
+            Amount::Drawn(dist) => match clients.dists.get(dist as usize).zip(clients.taken.get_mut(dist as usize)) {
+                Some((dist, taken)) => dist.next(taken, self.noise, &mut clients.stream),
                 None => 0,
             },
         }

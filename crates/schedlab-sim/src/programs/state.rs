@@ -38,6 +38,8 @@ pub struct Programs {
     pub shared: Table<Shared>,
     /// By task.
     pub positions: Table<Position>,
+    /// By workload and distribution: how many values of a recorded sequence were taken.
+    taken: Vec<Vec<u64>>,
     /// Tasks that will start, the next one last.
     pub starts: Vec<PlannedStart>,
     /// By workload: how much later than planned its tasks start ([`identity::start_phase`]).
@@ -80,6 +82,7 @@ impl Programs {
             objects: Table::default(),
             shared: Table::default(),
             positions: Table::default(),
+            taken: spec.workloads.iter().map(|workload| vec![0; workload.dists.len()]).collect(),
             starts: Vec::new(),
             phases: start_phases(spec, seed),
             remotes: Remotes::default(),
@@ -129,12 +132,10 @@ impl Programs {
     #[inline(never)]
     pub fn draw(&mut self, task: TaskId, dist: u32) -> Nanos {
         let position = &mut self.positions[task.index()];
-        let Some(dist) = self.workloads[position.workload as usize].dists.get(dist as usize) else { return 0 };
-        if self.noise {
-            dist.draw(&mut position.stream)
-        } else {
-            dist.typical()
-        }
+        let workload = position.workload as usize;
+        let (dists, taken) = (&self.workloads[workload].dists, &mut self.taken[workload]);
+        let Some((dist, taken)) = dists.get(dist as usize).zip(taken.get_mut(dist as usize)) else { return 0 };
+        dist.next(taken, self.noise, &mut position.stream)
     }
 
     /// The lines and the lock of a futex word, where they cost something.

@@ -14,6 +14,8 @@ pub enum Context {
     Schedule { full: bool, lazy: bool },
     /// An interrupt.
     Interrupt,
+    /// A softirq.
+    Softirq,
 }
 
 impl Context {

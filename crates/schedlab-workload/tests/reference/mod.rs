@@ -345,7 +345,7 @@ impl<'w> Machine<'w> {
                 let period = self.amount(period, id);
                 let now = self.now;
                 let Object::Timer(next) = &mut self.objects[object as usize] else { panic!("timer") };
-                let due = next.unwrap_or(0) + period;
+                let due = mode.expiry(next.unwrap_or(0) + period, period, now);
                 *next = Some(if due <= now && mode == TimerMode::Relative { now } else { due });
                 Flow::After(due.saturating_sub(now))
             }
