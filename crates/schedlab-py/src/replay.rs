@@ -93,16 +93,19 @@ pub(crate) fn find(name: &str) -> Result<&'static Version, TraceFailure> {
 }
 
 pub(crate) fn recorded_row(reader: &CancellableReader) -> Result<&'static Version, TraceFailure> {
-    let rows: Vec<&str> = Version::all().iter().map(|row| row.name).collect();
-    let hint = format!("choose a row with --kernel: {}", rows.join(", "));
     let Some(release) = reader.header().kernel.clone() else {
+        let rows: Vec<&str> = Version::all().iter().map(|row| row.name).collect();
+        let hint = format!("choose a row with --kernel: {}", rows.join(", "));
         return Err(TraceFailure::Kernel {
             message: "the file does not name the kernel that it was recorded on, or it is not a trace".into(),
             hint,
         });
     };
-    let message = format!("kernel {release}: row not modelled yet");
-    row_of(&release).ok_or(TraceFailure::Kernel { message, hint })
+    row_of(&release).ok_or_else(|| {
+        let hint = Version::find(&release).err().map(|error| error.hint()).unwrap_or_default();
+        let message = format!("kernel {release}: row not modelled yet");
+        TraceFailure::Kernel { message, hint: format!("choose a row with --kernel: {hint}") }
+    })
 }
 
 /// The `keep` longest waits of each task of a trace, or of the task `only` (a pid or a name), as JSON.

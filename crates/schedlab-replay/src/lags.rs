@@ -35,6 +35,16 @@ const PATIENCE: usize = 3200;
 /// How many operations are followed again at most; what is older counts as settled.
 const MEMORY: usize = 40960;
 
+/// Operations that the models of a row may follow, those of the search included, before the effort is halved; again
+/// after as many more. A trace of any length is followed in time proportional to it.
+const EFFORT_LASTS: u64 = 5_000_000;
+
+/// So much is allowed on top for each operation of the trace.
+const STEPS_EACH: u64 = 4;
+
+/// The fewest models that follow a row while something is unknown.
+const FEWEST_MODELS: usize = 4;
+
 /// Operations between two searches for models that have become equal.
 const BETWEEN_MERGES: usize = 32;
 
@@ -79,6 +89,8 @@ pub struct Row {
     eevdf: bool,
     /// Operations that its models have followed, those of the search included: what the row has cost.
     pub steps: u64,
+    /// How many of these may have been followed before the effort is halved.
+    allowed: u64,
     /// CPUs on which no lag explains a decision, with the number of decisions in a row that have agreed since.
     unexplained: BTreeMap<CpuId, u32>,
 }
@@ -123,6 +135,7 @@ impl Row {
             patience: PATIENCE,
             eevdf,
             steps: 0,
+            allowed: EFFORT_LASTS,
             unexplained: BTreeMap::new(),
         }
     }
@@ -147,6 +160,7 @@ impl Row {
             hypothesis.apply(input);
         }
         self.steps += self.models.len() as u64;
+        self.allowed += STEPS_EACH;
         match &input.operation {
             Operation::SelectTaskRq(select) => self.placements.select(select, input.time, &mut self.models[0].model),
             Operation::SchedBalanceRq(pass) => {
@@ -176,11 +190,24 @@ impl Row {
         if due && self.models.len() > 1 {
             self.merge();
         }
+        if self.steps > self.allowed {
+            self.tire();
+        }
         if self.past.as_ref().is_some_and(|past| past.log.len() >= MEMORY) {
             match self.models.len() {
                 1 => self.past = None,
                 _ => self.settle(),
             }
+        }
+    }
+
+    /// The search has taken long: from here on fewer models are followed and fewer are tried.
+    fn tire(&mut self) {
+        self.allowed += EFFORT_LASTS;
+        if self.effort.models > FEWEST_MODELS {
+            self.effort = self.effort.divided(2);
+            self.patience = self.patience.min(self.effort.patience);
+            self.models.truncate(self.effort.models);
         }
     }
 

@@ -1,7 +1,7 @@
 //! The longest waits for a CPU that a trace shows, and what the trace shows of their cause: no row is needed.
 //!
-//! A wait begins where a task becomes runnable (`sched_wakeup`, `sched_wakeup_new`, or a switch that preempts it) and
-//! ends where a CPU switches to it. Its cause is what the CPU of its queue did meanwhile: which tasks ran and for how
+//! A wait begins where a task becomes runnable (`sched_wakeup`, or `sched_waking` where that is not recorded, as by perf
+//! sched record; `sched_wakeup_new`; or a switch that preempts it) and ends where a CPU switches to it. Its cause is what the CPU of its queue did meanwhile: which tasks ran and for how
 //! long, of which class, how long it was idle, and how long each other CPU was idle. Nothing is measured across a loss.
 //! Not known are affinities and quotas, which no record shows.
 
@@ -111,6 +111,8 @@ struct Waiting {
     queues: Vec<(CpuId, Nanos)>,
     began: Began,
     by: Pid,
+    /// Only `sched_waking` has shown it so far.
+    waking: bool,
 }
 
 #[derive(Default)]
@@ -165,7 +167,19 @@ impl Walk {
         let Body::Event(kind, _) = record.body else { return };
         let (now, cpu) = (record.time, record.cpu);
         match kind {
-            Kind::Wakeup { pid, target_cpu, .. } => self.begin(pid, now, target_cpu, Began::Woken, record.pid),
+            Kind::Waking { pid, target_cpu, .. } => {
+                self.begin(pid, now, target_cpu, Began::Woken, record.pid);
+                if let Some(waiting) = self.waiting.get_mut(&pid).filter(|waiting| waiting.since == now) {
+                    waiting.waking = true;
+                }
+            }
+            Kind::Wakeup { pid, target_cpu, .. } => {
+                let waking = self.waiting.get(&pid).filter(|waiting| waiting.waking).map(|waiting| waiting.by);
+                if waking.is_some() {
+                    self.waiting.remove(&pid);
+                }
+                self.begin(pid, now, target_cpu, Began::Woken, waking.unwrap_or(record.pid));
+            }
             Kind::WakeupNew { pid, target_cpu, .. } => self.begin(pid, now, target_cpu, Began::Forked, record.pid),
             Kind::Migrate { pid, dest_cpu, .. } => {
                 if let Some(waiting) = self.waiting.get_mut(&pid) {
@@ -191,7 +205,7 @@ impl Walk {
 
     fn begin(&mut self, pid: Pid, since: Nanos, cpu: CpuId, began: Began, by: Pid) {
         if pid != 0 && self.history.current(cpu) != Some(pid) {
-            self.waiting.entry(pid).or_insert(Waiting { since, queues: vec![(cpu, since)], began, by });
+            self.waiting.entry(pid).or_insert(Waiting { since, queues: vec![(cpu, since)], began, by, waking: false });
         }
     }
 

@@ -102,3 +102,24 @@ fn a_switch_from_a_task_to_which_the_cpu_had_not_switched_counts_as_a_loss() {
     };
     assert_eq!(replayed(NICED, one, |_| true).trace.lost, 1);
 }
+
+/// Records of each kind are missing as a whole; what remains shows that they should be there.
+#[test]
+fn kinds_of_records_that_are_missing_are_named() {
+    let trace = "6.12.117-4cpu-mix";
+    check(&replayed(trace, nothing, |_| true), &[]);
+    let kinds: [(fn(&Record<'_>) -> bool, &str); 5] = [
+        (|r| matches!(r.body, Body::Event(Kind::Migrate { .. }, _)), "migrations (sched_migrate_task)"),
+        (|r| matches!(r.body, Body::Event(Kind::Fork { .. }, _)), "forks (sched_process_fork)"),
+        (|r| matches!(r.body, Body::Event(Kind::WakeupNew { .. }, _)), "first wakeups of new tasks (sched_wakeup_new)"),
+        (|r| matches!(r.body, Body::Event(Kind::Exit { .. }, _)), "exits (sched_process_exit)"),
+        (
+            |r| matches!(r.body, Body::Event(Kind::Waking { .. } | Kind::Wakeup { .. }, _)),
+            "wakeups (sched_waking, sched_wakeup)",
+        ),
+    ];
+    for (lacks, said) in kinds {
+        let report = replayed(trace, lacks, |_| true);
+        assert!(report.missing.iter().any(|missing| missing.contains(said)), "{said}: {:?}", report.missing);
+    }
+}

@@ -42,6 +42,18 @@ fn a_wait_has_what_its_queue_ran_and_which_cpu_idled() {
     assert_eq!((hog.began, hog.by, hog.ran[0].name.as_str()), (Began::Preempted, 40, "irq"));
 }
 
+/// `perf sched record` of 6.1 records `sched_waking` and no `sched_wakeup`.
+#[test]
+fn the_beginning_of_a_wakeup_counts_where_its_end_is_not_recorded() {
+    let ended = of("waits.ftrace", TRACE, 1, None);
+    let begun = of("waking.ftrace", &TRACE.replace("sched_wakeup:", "sched_waking:"), 1, None);
+    assert_eq!(begun, ended);
+    let line = TRACE.lines().find(|line| line.contains("sched_wakeup:")).unwrap();
+    let before = line.replace("1.001000", "1.000500").replace("sched_wakeup", "sched_waking");
+    let both = of("both.ftrace", &TRACE.replace(line, &format!("{before}\n{line}")), 1, None);
+    assert_eq!(both.tasks, ended.tasks, "the end of the wakeup counts where it is recorded");
+}
+
 #[test]
 fn one_task_is_named_by_pid_or_name() {
     for only in ["30", "late"] {

@@ -75,7 +75,19 @@ pub(crate) fn all() -> Result<&'static [Distribution]> {
 
 /// The kernel of this name: a row, a distribution, or the release of a distribution's kernel.
 pub(crate) fn named(name: &str, error: impl Fn(String) -> Box<ScenarioError>) -> Result<Named> {
+    // The release of a distribution's kernel brings its configuration; any other one is that of a row alone.
+    let of_release = all()?.iter().find(|known| known.releases.iter().any(|pattern| matches(pattern, name)));
+    if let Some(found) = of_release.filter(|_| name.contains(['-', '+'])) {
+        return found.row(Some(name), &error);
+    }
+    let packaged = name.starts_with(|c: char| c.is_ascii_digit()) && name.contains(['-', '+']);
     let row_error = match Version::find(name) {
+        Ok(version) if packaged => {
+            let what = "no distribution in the list has this release, so its configuration is not known";
+            let hint =
+                format!("kernel = \"{}\", the row of that release, with the config of a distribution", version.name);
+            return Err(error(format!("unknown kernel version \"{name}\": {what}")).hint(hint));
+        }
         Ok(version) => return Ok(Named { version, distribution: None }),
         Err(unknown) => unknown,
     };
@@ -83,7 +95,7 @@ pub(crate) fn named(name: &str, error: impl Fn(String) -> Box<ScenarioError>) ->
     if let Some(found) = all()?.iter().find(|known| known.id == name) {
         return found.row(None, &error);
     }
-    if let Some(found) = all()?.iter().find(|known| known.releases.iter().any(|pattern| matches(pattern, name))) {
+    if let Some(found) = of_release {
         return found.row(Some(name), &error);
     }
     let near = closest(name, ids());
@@ -242,7 +254,7 @@ mod tests {
             ("rhel-9", "not modelled: its scheduler is 5.14 with changes"),
             ("5.14.0-362.24.1.el9_3.x86_64", "config = \"rhel-9\""),
             ("debian-21", "did you mean \"debian-11\"?"),
-            ("6.1.0-0.deb11.48-amd64", "unknown kernel version"),
+            ("6.1.0-0.deb11.48-amd64", "kernel = \"6.1\", the row of that release"),
             ("gentoo", "distributions: debian-11"),
         ] {
             let error = name(text).unwrap_err();

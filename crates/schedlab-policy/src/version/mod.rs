@@ -25,7 +25,7 @@ mod wait;
 use crate::features::{Feature, FeatureSet};
 use crate::knobs::Knob;
 use crate::preempt_model::{folio_batch_at, slice_extension_at, PreemptModel};
-use choices::{IdleRule, SliceSource};
+use choices::{Algorithm, IdleRule, SliceSource};
 pub use commits::{commits, Commit, Verdict};
 use cpuidle::MenuRules;
 use fair::Rules;
@@ -78,11 +78,31 @@ pub struct VersionError {
 }
 
 impl VersionError {
+    /// Why a row is the nearest to the release that was named: in how many rules of the tables they differ.
+    fn why(&self, row: &str) -> Option<String> {
+        let wanted = release_in(&self.name)?;
+        let row = VERSIONS.iter().find(|known| known.name == row)?;
+        let differing = match row.other_rules(wanted) {
+            0 => "no rule in the tables differs".to_owned(),
+            1 => "one rule in the tables differs".to_owned(),
+            several => format!("{several} rules in the tables differ"),
+        };
+        let (ours, theirs) = (row.rules.algorithm, Rules::at(wanted).algorithm);
+        let name = |algorithm| if algorithm == Algorithm::Eevdf { "EEVDF" } else { "CFS" };
+        Some(match ours == theirs {
+            true => format!("both have {}, and {differing}", name(ours)),
+            false => format!("it has {} instead of {}, and {differing}", name(ours), name(theirs)),
+        })
+    }
+
     /// What to do instead.
     #[must_use]
     pub fn hint(&self) -> String {
         let all: Vec<&str> = Version::all().iter().map(|v| v.name).collect();
-        let meant = self.nearest.first().map_or_else(String::new, |name| format!("did you mean \"{name}\"? "));
+        let meant = self.nearest.first().map_or_else(String::new, |name| match self.why(name) {
+            Some(why) => format!("did you mean \"{name}\"? It is the nearest row: {why}. "),
+            None => format!("did you mean \"{name}\"? "),
+        });
         let rows = all.join(", ");
         format!("{meant}`schedlab identify` finds the row that decides as a kernel does; modelled versions: {rows}")
     }
@@ -98,11 +118,13 @@ impl Version {
         VERSIONS
     }
 
-    /// The version called `name`: by its canonical name, by its whole release, or by its series, which means the newest
-    /// modelled sublevel of the series.
+    /// The version called `name`: by its canonical name, by its whole release, by its series, which means the newest
+    /// modelled sublevel of the series, or by the release of a kernel such as `6.1.0-18-amd64`.
     pub fn find(name: &str) -> Result<&'static Version, VersionError> {
         let unknown = || VersionError { name: name.to_string(), nearest: nearest_versions(name) };
-        VERSIONS.iter().find(|row| row.name == name).or_else(|| Self::by_release(name)).ok_or_else(unknown)
+        let packaged = || name.contains(['-', '+']).then(|| Self::of_release(name)).flatten();
+        let row = VERSIONS.iter().find(|row| row.name == name);
+        row.or_else(|| Self::by_release(name)).or_else(packaged).ok_or_else(unknown)
     }
 
     fn by_release(name: &str) -> Option<&'static Version> {
@@ -208,12 +230,14 @@ impl Version {
     /// Which row of a series a sublevel without a row of its own follows: that with the fewest other rules; among
     /// equals the oldest, which has the fewest changes whose first sublevel is not in the tables.
     fn of_sublevel(release: Release) -> Option<&'static Version> {
-        let others = |row: &&Version| {
-            let rules = fair::RULES.iter().filter(|rule| !(rule.same)(&row.rules, &Rules::at(release))).count();
-            rules + usize::from(row.placement != PlacementRules::at(release))
-        };
         let of_series = |row: &&Version| !row.patched && row.release.same_series(release);
-        VERSIONS.iter().filter(of_series).min_by_key(others)
+        VERSIONS.iter().filter(of_series).min_by_key(|row| row.other_rules(release))
+    }
+
+    /// In how many rules of the tables it differs from a release.
+    fn other_rules(&self, release: Release) -> usize {
+        let rules = fair::RULES.iter().filter(|rule| !(rule.same)(&self.rules, &Rules::at(release))).count();
+        rules + usize::from(self.placement != PlacementRules::at(release))
     }
 
     /// Whether its rules for CPUs of different capacity are modelled: those of earlier kernels were not read.
@@ -230,13 +254,20 @@ impl Version {
 }
 
 /// The names closest to one that does not exist: by release number if it has one, else by spelling.
+/// The release that a name begins with.
+fn release_in(name: &str) -> Option<Release> {
+    let number: String = name.trim_start_matches('v').split(['-', '+']).next().unwrap_or_default().to_owned();
+    Release::parse(&number).or_else(|| Release::parse(&format!("{number}.0")))
+}
+
+/// The rows with the same algorithm and the fewest other rules, among equals those of the nearest releases.
 fn nearest_versions(name: &str) -> Vec<&'static str> {
-    let number: String = name.trim_start_matches('v').split('-').next().unwrap_or_default().to_owned();
-    let Some(wanted) = Release::parse(&number).or_else(|| Release::parse(&format!("{number}.0"))) else {
+    let Some(wanted) = release_in(name) else {
         return nearest(name, VERSIONS.iter().map(|v| v.name));
     };
     let mut rows: Vec<&Version> = VERSIONS.iter().filter(|row| !row.patched).collect();
-    rows.sort_by_key(|row| row.release.distance(wanted));
+    let algorithm = Rules::at(wanted).algorithm;
+    rows.sort_by_key(|row| (row.rules.algorithm != algorithm, row.other_rules(wanted), row.release.distance(wanted)));
     rows.truncate(3);
     rows.into_iter().map(|row| row.name).collect()
 }
@@ -246,15 +277,30 @@ mod tests {
     use super::*;
 
     #[test]
+    fn packages_are_found_and_the_nearest_row_is_explained() {
+        for (name, row) in [("6.1.0-18-amd64", "6.1"), ("6.12.107+deb13-cloud-amd64", "6.12.107")] {
+            assert_eq!(Version::find(name).unwrap().name, row, "{name}");
+        }
+        let hint = Version::find("6.5").unwrap_err().hint();
+        assert!(hint.starts_with("did you mean \"6.3\"? It is the nearest row: both have CFS, and "), "{hint}");
+    }
+
+    #[test]
     fn names_are_found_or_answered_with_the_nearest() {
         for (name, row) in
             [("6.1", "6.1"), ("6.1.192", "6.1"), ("5.2.1", "5.2"), ("6.12.0", "6.12.0"), ("6.6.0", "6.6")]
         {
             assert_eq!(Version::find(name).unwrap().name, row);
         }
-        for (wrong, nearest) in
-            [("6.12.108", "6.12.107"), ("6.2", "6.1"), ("v6.1", "6.1"), ("6.18.3", "6.18.2"), ("6.18.13", "6.18.12")]
-        {
+        for (wrong, nearest) in [
+            ("6.12.108", "6.12.107"),
+            ("6.5", "6.3"),
+            ("6.4.0-rc1", "6.3"),
+            ("4.19", "5.2"),
+            ("v6.1", "6.1"),
+            ("6.18.3", "6.18.2"),
+            ("6.18.13", "6.18.12"),
+        ] {
             assert_eq!(Version::find(wrong).unwrap_err().nearest[0], nearest, "{wrong}");
         }
         assert!(Version::find("").unwrap_err().hint().contains("6.12.0"));
