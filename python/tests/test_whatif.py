@@ -111,6 +111,7 @@ def _pool(**values: int) -> ExtractedPool:
         ({}, [900.0, 900.0], ""),
         ({}, [700.0, 1200.0], ""),
         ({}, [600.0, 650.0], "is 38% off"),
+        ({}, [100.0, 200.0, 1000.0], "is 350% off"),
         ({"unknown": 200}, [900.0], "20% of its waits have no known cause"),
         ({"irregular": 600}, [900.0], "60% of its waits are for several tasks"),
         ({}, [None], "no value"),

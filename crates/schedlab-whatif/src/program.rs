@@ -53,10 +53,15 @@ pub fn program(task: &Task, waits: &Waits, costs: Costs) -> Program {
             let then = first.split_off(main);
             program(first, then)
         }
-        // What takes no time cannot be repeated without end.
-        None if !parts.iter().any(takes_time) => program(parts, Vec::new()),
-        None if parts.iter().any(forks) => program(parts, Vec::new()),
-        None => program(Vec::new(), parts),
+        // What follows a program without a main cycle is not known, but a task that runs for most of its time and did so
+        // at the end goes on.
+        None => {
+            let work: Nanos = all.iter().filter(|step| step.kind == StepKind::Run).map(|step| step.length).sum();
+            let last = all.last().filter(|step| step.kind == StepKind::Run && step.length > 0);
+            let goes_on = last.filter(|step| step.length as f64 >= MAIN * work as f64);
+            let part = |step: &Step| Part { times: 1, steps: vec![(StepKind::Run, vec![step.length])] };
+            program(parts, goes_on.map(part).into_iter().collect())
+        }
     }
 }
 
@@ -67,14 +72,6 @@ fn last_wait(task: &Task, steps: &mut [Step]) {
             *step = Step { kind: StepKind::Sleep, length: wait.to - wait.from };
         }
     }
-}
-
-fn takes_time(part: &Part) -> bool {
-    part.steps.iter().any(|(kind, of)| match kind {
-        StepKind::Run | StepKind::Sleep => of.iter().any(|ns| *ns > 0),
-        StepKind::Timer | StepKind::Wait | StepKind::Receive => true,
-        StepKind::Post(_) | StepKind::Fork(_) | StepKind::Prio(_) | StepKind::Forever => false,
-    })
 }
 
 /// The waits for other tasks, and those outside of the main cycle.

@@ -11,6 +11,7 @@ from typing import Any
 from schedlab.frozen import Frozen
 from schedlab.native.extracted import ExtractedPool, PoolMetrics
 from schedlab.scenario import Better, Metric
+from schedlab.statistics import median
 
 KINDS: dict[str, tuple[str, Better]] = {
     "latency_p50": ("wakeup latency, median", "lower"),
@@ -75,7 +76,8 @@ def nearest(recorded: float | None, samples: Sequence[float | None]) -> float | 
 def refusal(kind: str, pool: ExtractedPool, recorded: float | None, samples: Sequence[float | None]) -> Refusal | None:
     """Whether a metric is beyond a limit; `samples` are those of the simulation of the recorded kernel.
 
-    A recording is one run: where runs of the simulation lie on both sides of it, there is no distance.
+    A recording is one run: where runs of the simulation lie on both sides of it, only their median is compared, by a
+    wider limit.
     """
     simulated = nearest(recorded, samples)
     limit, causes = limits()[kind], limits()["causes"]
@@ -94,12 +96,13 @@ def refusal(kind: str, pool: ExtractedPool, recorded: float | None, samples: Seq
             f"{irregular:.0%} of its waits are for several tasks or follow no cycle, and depend on the schedule",
             "describe its pipes or locks by hand in the scenario of --out",
         )
-    if abs(recorded - simulated) <= limit["floor"]:
-        return None
-    found = error(recorded, simulated)
-    if found is None or found > 100 * (limit["factor"] - 1) + 1e-9:
-        words = "infinitely" if found is None else f"{found:.0f}%"
-        return Refusal(
-            f"the simulation of the recorded kernel is {words} off", "look for what is missing in the scenario of --out"
-        )
+    middle = median([v for v in samples if v is not None]) or 0.0
+    for found, factor in ((simulated, limit["factor"]), (middle, limits()["spread"]["factor"])):
+        distance = error(recorded, found)
+        if abs(recorded - found) > limit["floor"] and (distance is None or distance > 100 * (factor - 1) + 1e-9):
+            words = "infinitely" if distance is None else f"{distance:,.0f}%"
+            return Refusal(
+                f"the simulation of the recorded kernel is {words} off",
+                "look for what is missing in the scenario of --out",
+            )
     return None
