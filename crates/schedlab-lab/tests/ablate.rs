@@ -2,6 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
+use schedlab_lab::explain::explain;
 use schedlab_lab::{differences, hybrid};
 use schedlab_scenario::Scenario;
 use schedlab_spec::{Mechanism, RunSpec};
@@ -39,6 +40,30 @@ fn every_single_difference_passes_the_checks() {
         }
     }
     assert!(flips > 150, "{flips}");
+}
+
+/// A mechanism is a rule, a feature or a knob, so what it changes first is a decision: or it makes one of the decisions
+/// before the first event that differs cost another time, as the width of a search does.
+#[test]
+fn the_first_difference_of_a_single_mechanism_is_a_decision() {
+    let rows = ["5.2", "5.13", "6.1", "6.3", "6.6", "6.12.0", "6.12.107", "6.18.44", "7.0", "7.2", "7.3"];
+    let settings = "hz = 250, preempt = \"full\"";
+    let variants: Vec<String> =
+        rows.iter().map(|row| format!("{{ name = \"{}\", kernel = \"{row}\", {settings} }}", name(row))).collect();
+    let text = format!("{BODY}variant = [{}]\n", variants.join(", "));
+    let scenario = Scenario::parse(&text, "test.toml", None).unwrap();
+    let mut named = 0;
+    for pair in rows.windows(2) {
+        let [a, b] = [0, 1].map(|index| scenario.run_spec(&name(pair[index]), 1).unwrap());
+        for difference in differences(&a, &b).iter().filter(|one| one.kind != "setting") {
+            let one = hybrid(&a, &b, &[difference.name]);
+            let Some(found) = explain([&a, &one], &AtomicBool::new(false)).unwrap() else { continue };
+            let what = (pair, difference.name);
+            assert!(found.costs.is_none() || found.first_different.is_some(), "{what:?}: {found:#?}");
+            named += usize::from(found.costs.is_none());
+        }
+    }
+    assert!(named > 15, "{named}");
 }
 
 #[test]

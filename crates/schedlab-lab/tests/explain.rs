@@ -138,6 +138,33 @@ fn a_decision_is_reported_only_if_it_differs_and_costs_only_if_none_does() {
     assert!(difference(ALONE, a, b).is_some_and(|difference| difference.costs.is_some()));
 }
 
+/// Where machine, HZ and preemption model are the same, every cost is: if events differ, a decision is named. The pairs
+/// are drawn, the same ones in every run.
+#[test]
+fn runs_with_equal_costs_differ_by_a_decision() {
+    const ROWS: [&str; 11] = ["5.2", "5.10", "6.1", "6.3", "6.6", "6.8", "6.12.0", "6.12.107", "6.18.44", "7.0", "7.3"];
+    const LOADS: [&str; 3] = [
+        "machine = { base = \"laptop-8\", topology = { cores-per-llc = 1 } }\nduration = \"60ms\"\n\
+         workload = [{ use = \"hackbench\", groups = 1, repeat = true }]\n",
+        HOGS,
+        MIX,
+    ];
+    let mut draw = 1u64;
+    let mut next = |below: usize| {
+        draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (draw >> 33) as usize % below
+    };
+    let mut named = 0;
+    for (case, load) in LOADS.iter().cycle().take(18).enumerate() {
+        let [a, b] = [next(ROWS.len()), next(ROWS.len())]
+            .map(|row| format!("kernel = \"{}\", hz = 250, preempt = \"full\"", ROWS[row]));
+        let Some(found) = difference(load, &a, &b) else { continue };
+        assert!(found.costs.is_none() && found.question != Question::Order, "{case}: {a}, {b}: {found:#?}");
+        named += 1;
+    }
+    assert!(named > 9, "{named}");
+}
+
 #[test]
 fn equal_variants_and_a_feature_without_effect_make_no_difference() {
     let kernel = "kernel = \"6.12.107\"";

@@ -89,6 +89,7 @@ class Cause(TypedDict):
     question: Question
     rules: tuple[Rule | None, Rule | None]
     samples: int
+    waits: int
     ns: int
 
 

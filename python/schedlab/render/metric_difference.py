@@ -7,6 +7,7 @@ from typing import Any
 
 from schedlab.native.explained import Cause, MetricDifference, Question, Rule, Shown
 from schedlab.render.amounts import share, time
+from schedlab.render.cells import plural
 from schedlab.render.explanation import QUESTIONS, same_rule, side_lines
 from schedlab.render.queue import ms, task
 from schedlab.scenario import Scenario
@@ -50,7 +51,7 @@ def metric_text(scenario: Scenario, variants: tuple[str, str], seed: int, found:
         f"{scenario.name}, seed {seed}: {found['metric']} of {' and '.join(variants)}",
         _lengths(variants, found),
     ]
-    lines += _causes(variants, found)
+    lines += _causes(scenario, variants, found)
     if (shown := found["shown"]) is not None:
         lines += ["", *_sample(variants, shown, slow)]
     return "\n".join(lines)
@@ -81,21 +82,27 @@ def _lengths(variants: tuple[str, str], found: MetricDifference) -> str:
     return f"{text}, the samples of {fast} {which} {time(others)}"
 
 
-def _causes(variants: tuple[str, str], found: MetricDifference) -> list[str]:
+def _causes(scenario: Scenario, variants: tuple[str, str], found: MetricDifference) -> list[str]:
     slow, fast = _ordered(variants, found)
     if not found["causes"]:
+        stolen = ", wait for a CPU of the host" if scenario.guests else ""
         return [
-            f"on their critical paths no task waits longer for a CPU than in {fast} by a decision that differs: "
-            "they run, sleep or are delayed by costs for longer"
+            f"no wait for a CPU on their critical paths is much longer than in {fast} by a decision that differs: they "
+            f"run, sleep{stolen} or are delayed by costs for longer"
         ]
+    extra = (found["mean_ns"][0] - found["mean_ns"][1]) * found["paired"]
+    waited = sum(cause["ns"] for cause in found["causes"])
+    part = f" ({share(waited, extra)} of what these samples take longer)" if 0 < waited <= extra else ""
     lines = [
-        f"in {found['waits']} of them a task on the critical path waits longer for a CPU than in {fast}, after a "
+        f"in {found['waits']} of them a task on the critical path waits longer for a CPU than in {fast}{part}, after a "
         "decision that differs:"
     ]
     for cause in found["causes"][:MOST]:
         longer = time(cause["ns"] / max(1, cause["samples"]))
-        count = f"{cause['samples']} {'samples' if cause['samples'] != 1 else 'sample'}"
-        lines.append(f"  {count}, {longer} longer on average: {_ABOUT.get(cause['question'], cause['question'])}")
+        count = plural(cause["samples"], "sample")
+        waits = f" in {cause['waits']:,} waits" if cause["waits"] > cause["samples"] else ""
+        about = _ABOUT.get(cause["question"], cause["question"])
+        lines.append(f"  {count}, {longer} longer on average{waits}: {about}")
         lines += _rules(cause, slow, fast)
     if more := len(found["causes"]) - MOST:
         lines += [f"  and {more} more"] if more > 0 else []

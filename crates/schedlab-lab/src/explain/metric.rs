@@ -3,9 +3,9 @@
 //! same samples.
 //!
 //! Runs of two variants soon differ in many decisions that do not matter to a metric, most of them in the warm-up. This
-//! answer starts from the samples instead. For each slow one the wait that is longest compared with the other run is
-//! looked at, and the first decision about it that differs. Waits are then grouped by the rules that decided; the group
-//! with the most time is shown by its first sample.
+//! answer starts from the samples instead. Of each wait of a slow one that is longer than in the other run, the first
+//! decision that differs is looked up. Waits are then grouped by the rules that decided; the group with the most time
+//! is shown by its first sample.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -25,6 +25,9 @@ use super::sched_event::SchedEvent;
 use super::stepper::{seen, EventBuffer, Stepper};
 use super::views::{decision_view, pid_of, GroupNames, TaskNames};
 use super::waits::{differing, Differing, Wait};
+
+/// Waits that make less than one part in so many of what a sample is longer by do not make it slow.
+const LEAST: Nanos = 10;
 
 /// What the slow samples of a metric depend on.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -61,8 +64,10 @@ pub struct Cause {
     pub question: Question,
     /// The rule of the slower run, and that of the other one; `None` if the question did not come up there.
     pub rules: [Option<Rule>; 2],
-    /// How many samples.
+    /// In how many samples.
     pub samples: usize,
+    /// How many waits.
+    pub waits: usize,
     /// By how much they waited longer than in the other run.
     pub ns: Nanos,
 }
@@ -153,7 +158,8 @@ pub fn explain_metric(
     let wanted = |of: usize| pairs.iter().map(|pair| (pair[of].id, pair[of].ns)).collect::<BTreeMap<_, _>>();
     let traced =
         [paths(specs[slower], metric, &wanted(0), cancel)?, paths(specs[1 - slower], metric, &wanted(1), cancel)?];
-    let found: Vec<Found> = pairs.iter().filter_map(|pair| longest_wait(*pair, &traced)).collect();
+    let found: Vec<Vec<Found>> =
+        pairs.iter().map(|pair| longer_waits(*pair, &traced)).filter(|found| !found.is_empty()).collect();
     let versions = [slower, 1 - slower].map(|side| seen(specs[side]).kernel.version);
     let causes = grouped(&found, versions);
     let shown = match causes.first() {
@@ -184,8 +190,9 @@ fn mean(all: impl Iterator<Item = Nanos>) -> Nanos {
     }
 }
 
-/// The wait of the sample that is longest compared with the same wait in the other run, if a decision explains it.
-fn longest_wait(samples: [Sample; 2], traced: &[BTreeMap<SampleId, Vec<Wait>>; 2]) -> Option<Found> {
+/// The waits of the sample that are longer than the same waits in the other run by a decision that differs; none if
+/// they do not make the sample slow.
+fn longer_waits(samples: [Sample; 2], traced: &[BTreeMap<SampleId, Vec<Wait>>; 2]) -> Vec<Found> {
     let [own, others] = [0, 1].map(|side| traced[side].get(&samples[side].id).map_or(&[][..], Vec::as_slice));
     let counterpart = |index: usize| {
         let wait = &own[index];
@@ -194,27 +201,36 @@ fn longest_wait(samples: [Sample; 2], traced: &[BTreeMap<SampleId, Vec<Wait>>; 2
     };
     let found = (0..own.len()).filter_map(|index| {
         let (wait, other) = (&own[index], counterpart(index));
-        let longer = wait.ns().checked_sub(other.map_or(0, Wait::ns)).filter(|ns| *ns > 0)?;
-        Some((longer, Found { samples, waits: (wait.clone(), other.cloned()), differing: differing(wait, other)? }))
+        Some(Found { samples, waits: (wait.clone(), other.cloned()), differing: differing(wait, other)? })
     });
-    found.max_by_key(|(longer, _)| *longer).map(|(_, found)| found)
+    let found: Vec<Found> = found.filter(|one| one.longer() > 0).collect();
+    let extra = samples[0].ns.saturating_sub(samples[1].ns);
+    let all: Nanos = found.iter().map(Found::longer).sum();
+    if all * LEAST < extra {
+        return Vec::new();
+    }
+    found
 }
 
-/// The waits by question and rules, those with the most time first.
-fn grouped<'a>(found: &'a [Found], versions: [&'static Version; 2]) -> Vec<(Cause, &'a Found)> {
+/// The waits by question and rules, those with the most time first, each with its longest wait of the first sample.
+fn grouped<'a>(found: &'a [Vec<Found>], versions: [&'static Version; 2]) -> Vec<(Cause, &'a Found)> {
     let mut groups: Vec<(Cause, &Found)> = Vec::new();
-    let mut in_time: Vec<&Found> = found.iter().collect();
-    in_time.sort_by_key(|one| one.samples[0].at);
+    let mut in_time: Vec<&Found> = found.iter().flatten().collect();
+    in_time.sort_by_key(|one| (one.samples[0].at, one.samples[0].id, std::cmp::Reverse(one.longer())));
+    let mut last = Vec::new();
     for one in in_time {
         let Differing { question, own, other } = one.differing;
         let rules = [Some(rule(&own, versions[0])), other.map(|other| rule(&other, versions[1]))];
-        match groups.iter_mut().find(|(cause, _)| cause.question == question && cause.rules == rules) {
-            Some((cause, _)) => {
-                cause.samples += 1;
-                cause.ns += one.longer();
-            }
-            None => groups.push((Cause { question, rules, samples: 1, ns: one.longer() }, one)),
-        }
+        let known = groups.iter().position(|(cause, _)| cause.question == question && cause.rules == rules);
+        let index = known.unwrap_or_else(|| {
+            groups.push((Cause { question, rules, samples: 0, waits: 0, ns: 0 }, one));
+            last.push(None);
+            groups.len() - 1
+        });
+        let cause = &mut groups[index].0;
+        cause.samples += usize::from(last[index].replace(one.samples[0].id) != Some(one.samples[0].id));
+        cause.waits += 1;
+        cause.ns += one.longer();
     }
     groups.sort_by_key(|(cause, _)| std::cmp::Reverse(cause.ns));
     groups

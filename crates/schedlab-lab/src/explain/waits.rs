@@ -152,7 +152,9 @@ pub(super) fn differing(own: &Wait, other: Option<&Wait>) -> Option<Differing> {
         differ(&own, &answer).then_some(Differing { question, own, other: Some(answer) })
     };
     let outcome = |a: &Decision, b: &Decision| !same_kind_of_action(a, b) || a.resched != b.resched;
-    let place = both(Question::Placement, own.place, other.place, &|a, b| target(a) != target(b));
+    // Different tasks have different previous CPUs.
+    let elsewhere = |a: &Decision, b: &Decision| target(a) != target(b) && (own.pid == other.pid || a.rule != b.rule);
+    let place = both(Question::Placement, own.place, other.place, &elsewhere);
     place
         .or_else(|| both(Question::PreemptCheck, own.check, other.check, &outcome))
         .or_else(|| picks(own, other))
