@@ -69,6 +69,7 @@ def test_the_table_names_what_is_refused(cli: Cli) -> None:
     code, out, _ = cli("whatif", "load.ftrace", "--kernel", "7.2", "--set", "knobs.base_slice=1ms", "--seeds", "3")
     assert code == 0
     assert "load.ftrace: 6.12.107 (row 6.12.107), 1 CPU" in out
+    assert "for 7.2, knobs.base_slice=1ms:" in out
     assert "refused: hog p50, wakeups: 0 wakeups, of which 20 are needed; record longer" in " ".join(out.split())
 
 

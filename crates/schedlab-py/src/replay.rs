@@ -42,7 +42,7 @@ pub fn replay(
         let rows = match (matrix, named) {
             (true, _) => Version::all().iter().collect(),
             (false, Some(row)) => vec![row],
-            (false, None) => vec![recorded_row(&reader)?],
+            (false, None) => vec![recorded_row(&reader, "--kernel")?],
         };
         let reports = replay_rows(&mut reader, &rows, &options).map_err(TraceFailure::Input)?;
         // Reports are plain data with string keys: they always serialise.
@@ -92,10 +92,10 @@ pub(crate) fn find(name: &str) -> Result<&'static Version, TraceFailure> {
     Version::find(name).map_err(|error| TraceFailure::Kernel { message: error.to_string(), hint: error.hint() })
 }
 
-pub(crate) fn recorded_row(reader: &CancellableReader) -> Result<&'static Version, TraceFailure> {
+pub(crate) fn recorded_row(reader: &CancellableReader, flag: &str) -> Result<&'static Version, TraceFailure> {
     let Some(release) = reader.header().kernel.clone() else {
         let rows: Vec<&str> = Version::all().iter().map(|row| row.name).collect();
-        let hint = format!("choose a row with --kernel: {}", rows.join(", "));
+        let hint = format!("choose a row with {flag}: {}", rows.join(", "));
         return Err(TraceFailure::Kernel {
             message: "the file does not name the kernel that it was recorded on, or it is not a trace".into(),
             hint,

@@ -23,7 +23,7 @@ pub fn whatif(py: Python<'_>, trace: &str, kernel: Option<&str>, cancel: Option<
         let mut reader = CancellableReader::open(Path::new(trace), None, flag).map_err(TraceFailure::Input)?;
         let row = match kernel {
             Some(name) => find(name)?,
-            None => recorded_row(&reader)?,
+            None => recorded_row(&reader, "--recorded-on")?,
         };
         let extraction = schedlab_whatif::extract(&mut reader, row).map_err(|failure| match failure {
             Failure::Trace(error) => TraceFailure::Input(error),

@@ -57,7 +57,9 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
         return first, predict.run_all(engine, other, list(names), seeds, pools, cancel, jobs)
 
     runs, predicted = interruptible(engine, work)
-    found = predict.predict(options.source, extraction, runs, predicted, names, len(seeds), every=options.every)
+    found = predict.predict(
+        options.source, extraction, runs, predicted, _labels(options, names), len(seeds), every=options.every
+    )
     document = json.dumps(predict.document(found), indent=2)
     if options.json == "-":
         console.result(document)
@@ -66,3 +68,9 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
         if options.json:
             write_file(Path(options.json), document + "\n")
     return 0
+
+
+def _labels(options: Options, names: dict[str, str]) -> dict[str, str]:
+    """What each variant is called in the table."""
+    beyond = [*options.overrides, *([f"{options.cpus} CPUs"] if options.cpus else [])]
+    return {name: ", ".join([kernel, *beyond]) for name, kernel in names.items()}

@@ -39,14 +39,14 @@ def _head(p: Prediction) -> list[str]:
 
 
 def _table(p: Prediction, variant: str, width: int) -> str:
-    head = ["", "recorded", "simulated", "error", p.variants[variant], "change", "verdict"]
+    head = ["", "recorded", "simulated", "error", "predicted", "change", "verdict"]
     rows, before = [head], ""
     for row in p.rows:
         if row.pool != before:
             before = row.pool
             rows.append([row.pool, *[""] * 6])
         rows.append([f"  {SHORT[row.kind]}", *_numbers(row, variant)])
-    return "\n".join(columns(rows, "<>>>>><", width=width))
+    return "\n".join([f"for {p.variants[variant]}:", *columns(rows, "<>>>>><", width=width)])
 
 
 def _numbers(row: Row, variant: str) -> list[str]:
