@@ -87,7 +87,7 @@ LOADS = [
     Load("400 tasks, 480 CPUs", LARGEST, TASKS, (12, 36)),
 ]
 """The machines of 4 and of 64 CPUs are parts of a server, so that they have its physics. The shorter run of a load is
-long enough for every task to have run, so that the histograms that a task begins with its first samples do not count."""
+long enough for every task to have run: what its first samples cost does not count."""
 
 
 def main(arguments: list[str]) -> int:
