@@ -37,7 +37,7 @@ const MEMORY: usize = 40960;
 
 /// Operations that the models of a row may follow, those of the search included, before the effort is halved; again
 /// after as many more. A trace of any length is followed in time proportional to it.
-const EFFORT_LASTS: u64 = 5_000_000;
+const EFFORT_LASTS: u64 = 50_000_000;
 
 /// So much is allowed on top for each operation of the trace.
 const STEPS_EACH: u64 = 4;

@@ -103,12 +103,15 @@ fn a_switch_from_a_task_to_which_the_cpu_had_not_switched_counts_as_a_loss() {
     assert_eq!(replayed(NICED, one, |_| true).trace.lost, 1);
 }
 
+/// A kind of records, and what replay says where all of them are missing.
+type Missing = (fn(&Record<'_>) -> bool, &'static str);
+
 /// Records of each kind are missing as a whole; what remains shows that they should be there.
 #[test]
 fn kinds_of_records_that_are_missing_are_named() {
     let trace = "6.12.117-4cpu-mix";
     check(&replayed(trace, nothing, |_| true), &[]);
-    let kinds: [(fn(&Record<'_>) -> bool, &str); 5] = [
+    let kinds: [Missing; 5] = [
         (|r| matches!(r.body, Body::Event(Kind::Migrate { .. }, _)), "migrations (sched_migrate_task)"),
         (|r| matches!(r.body, Body::Event(Kind::Fork { .. }, _)), "forks (sched_process_fork)"),
         (|r| matches!(r.body, Body::Event(Kind::WakeupNew { .. }, _)), "first wakeups of new tasks (sched_wakeup_new)"),
