@@ -96,8 +96,8 @@ def test_what_the_tests_need_is_pinned() -> None:
     assert [need for need in needed if "<" not in need] == [], "no upper bound"
 
 
-TOOLS_WRITE = {".cache", ".local", ".config", ".debug"}
-"""What tools that tests start create in a home directory: caches, settings of chromium, objects that perf has seen."""
+TOOLS_WRITE = {".cache", ".local", ".config", ".debug", ".ipython"}
+"""What tools that tests start create in a home directory: caches, settings of chromium and IPython, what perf saw."""
 
 
 def test_tests_run_with_an_empty_home(empty_home: Path) -> None:

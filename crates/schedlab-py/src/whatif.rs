@@ -35,8 +35,8 @@ pub fn whatif(py: Python<'_>, trace: &str, kernel: Option<&str>, cancel: Option<
     extraction.map_err(|failure| errors::trace(py, &failure))
 }
 
-/// Runs one variant with one seed and returns the metrics of each pool as a JSON object. `pools` is the pool of each task
-/// of the scenario, by name.
+/// Runs one variant with one seed and returns the metrics of each pool as a JSON object. `pools` is the pool of each
+/// task of the scenario, by name.
 #[pyfunction]
 #[pyo3(signature = (scenario, variant, seed, pools, *, cancel=None))]
 pub fn whatif_run(

@@ -1,9 +1,10 @@
 //! The longest waits for a CPU that a trace shows, and what the trace shows of their cause: no row is needed.
 //!
-//! A wait begins where a task becomes runnable (`sched_wakeup`, or `sched_waking` where that is not recorded, as by perf
-//! sched record; `sched_wakeup_new`; or a switch that preempts it) and ends where a CPU switches to it. Its cause is what the CPU of its queue did meanwhile: which tasks ran and for how
-//! long, of which class, how long it was idle, and how long each other CPU was idle. Nothing is measured across a loss.
-//! Not known are affinities and quotas, which no record shows.
+//! A wait begins where a task becomes runnable (`sched_wakeup`, or `sched_waking` where that is not recorded, as by
+//! perf sched record; `sched_wakeup_new`; or a switch that preempts it) and ends where a CPU switches to it. Its cause
+//! is what the CPU of its queue did meanwhile: which tasks ran and for how long, of which class, how long it was idle,
+//! and how long each other CPU was idle. Nothing is measured across a loss. Not known are affinities and quotas, which
+//! no record shows.
 
 mod history;
 

@@ -1,5 +1,5 @@
-//! What each wait of a task is in its program: a wait for another task, a timer, an arrival from outside, or a time that
-//! is only recorded.
+//! What each wait of a task is in its program: a wait for another task, a timer, an arrival from outside, or a time
+//! that is only recorded.
 
 use schedlab_model::{Nanos, USEC};
 

@@ -31,8 +31,8 @@ pub struct Share {
     pub waits: u64,
     /// Those that a task ended.
     pub by_task: u64,
-    /// Those of them outside of a cycle that makes up most of the task's program, or of a task that several others wake:
-    /// how many there are may depend on the schedule.
+    /// Those of them outside of a cycle that makes up most of the task's program, or of a task that several others
+    /// wake: how many there are may depend on the schedule.
     pub irregular: u64,
     /// Those that a periodic timer ended.
     pub by_period: u64,

@@ -53,8 +53,8 @@ pub fn program(task: &Task, waits: &Waits, costs: Costs) -> Program {
             let then = first.split_off(main);
             program(first, then)
         }
-        // What follows a program without a main cycle is not known, but a task that runs for most of its time and did so
-        // at the end goes on.
+        // What follows a program without a main cycle is not known, but a task that runs for most of its time and did
+        // so at the end goes on.
         None => {
             let work: Nanos = all.iter().filter(|step| step.kind == StepKind::Run).map(|step| step.length).sum();
             let last = all.last().filter(|step| step.kind == StepKind::Run && step.length > 0);

@@ -1,7 +1,7 @@
 //! Reads a trace into a [`Recording`], record by record.
 //!
-//! A wakeup belongs to the task in whose context `sched_waking` was emitted, unless that was an interrupt. A wakeup of a
-//! task that has not been switched out yet counts only if the task then blocks.
+//! A wakeup belongs to the task in whose context `sched_waking` was emitted, unless that was an interrupt. A wakeup of
+//! a task that has not been switched out yet counts only if the task then blocks.
 
 use std::collections::BTreeMap;
 

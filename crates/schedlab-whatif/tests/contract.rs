@@ -1,7 +1,7 @@
 //! The contract: traces that the simulator writes of known scenarios, extracted and simulated again.
 //!
-//! Every case is a load, what its extraction must contain, and how far the metrics of its pools may be from those of the
-//! trace.
+//! Every case is a load, what its extraction must contain, and how far the metrics of its pools may be from those of
+//! the trace.
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
