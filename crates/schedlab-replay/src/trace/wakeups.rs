@@ -133,8 +133,14 @@ impl Wakeups {
 
     /// Reads the next entry. Those that are complete can be popped then.
     pub fn push(&mut self, entry: Entry) {
-        if self.adds.is_none() {
-            self.look_for_proof(&entry);
+        match (self.adds, entry.kind()) {
+            (None, _) => self.look_for_proof(&entry),
+            // The event was enabled later than the others.
+            (Some(true), Some(Kind::Wakeup { .. })) => {
+                self.end();
+                self.adds = Some(false);
+            }
+            _ => {}
         }
         match self.adds {
             Some(true) => self.read(entry),
@@ -160,10 +166,19 @@ impl Wakeups {
         }
     }
 
-    /// The next complete entry.
+    /// The next complete entry: behind it no wakeup that is still open can end.
     pub fn pop(&mut self) -> Option<Entry> {
-        let complete = self.adds.is_some() && self.open.is_empty();
-        complete.then(|| self.held.pop_front()).flatten()
+        let waits = self.adds.is_none() || self.indices().any(|index| *index == 0);
+        let entry = if waits { None } else { self.held.pop_front() };
+        if entry.is_some() {
+            self.indices().for_each(|index| *index -= 1);
+        }
+        entry
+    }
+
+    /// The indices in `held` that open wakeups have kept.
+    fn indices(&mut self) -> impl Iterator<Item = &mut usize> {
+        self.open.iter_mut().flat_map(|open| [Some(&mut open.last), open.listed.as_mut()]).flatten()
     }
 
     /// A task that runs after its `sched_waking` has had its `sched_wakeup` before.
@@ -202,6 +217,7 @@ impl Wakeups {
 
     /// Closes the wakeups that the entry shows to have ended before it.
     fn close_before(&mut self, entry: &Entry) {
+        let before = self.held.len().checked_sub(1);
         for index in (0..self.open.len()).rev() {
             let current = self.current.get(&self.open[index].target).copied();
             let open = &mut self.open[index];
@@ -223,7 +239,7 @@ impl Wakeups {
             if ends {
                 let mut open = self.open.remove(index);
                 if current == Some(0) && entry.cpu == open.target && open.target != open.waker && self.idle_listed {
-                    open.idle_until = self.held.len().checked_sub(1);
+                    open.idle_until = before;
                 }
                 self.close(open);
             }
@@ -305,8 +321,7 @@ impl Wakeups {
         self.held.insert(behind + 1, end);
         self.added += 1;
         self.queued.insert(pid);
-        let indices = self.open.iter_mut().flat_map(|other| [Some(&mut other.last), other.listed.as_mut()]).flatten();
-        indices.filter(|index| **index > behind).for_each(|index| *index += 1);
+        self.indices().filter(|index| **index > behind).for_each(|index| *index += 1);
     }
 }
 

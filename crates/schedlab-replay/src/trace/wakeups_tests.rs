@@ -118,6 +118,16 @@ const RULES: &[Rule] = &[
         &[(9, 4)],
     ),
     (
+        "an idle CPU finds the tasks on its wakelist in the order in which they woke",
+        "1 5 switch 5 S 0
+         0 1 waking 9 1
+         0 1 waking 8 1
+         0 1 2 runtime 1
+         1 0 switch 0 R 9
+         1 9 switch 9 S 8",
+        &[(9, 4), (8, 4)],
+    ),
+    (
         "a real-time task charges nothing: the charge is that of schedule()",
         "0 1 rt-waking 9 0
          0 1 runtime 1
@@ -150,6 +160,49 @@ const RULES: &[Rule] = &[
         &[(9, 1)],
     ),
 ];
+
+#[test]
+fn wakeups_that_stay_open_hold_no_more_than_the_records_behind_them() {
+    let idles = [entry(0, "1 5 switch 5 S 0"), entry(1, "2 6 switch 6 S 0")];
+    let mut wakeups = Wakeups::new(&Header::default());
+    idles.into_iter().for_each(|entry| wakeups.push(entry));
+    let (mut pushed, mut popped) = (2, 0);
+    for round in 0..40_000 {
+        // Of two idle CPUs one always has a task on its wakelist.
+        let (woken, other) = if round % 2 == 0 { (1, 2) } else { (2, 1) };
+        let (next, running) = (10 + woken, 10 + other);
+        let lines = [
+            format!("0 4 waking {next} {woken}"),
+            "0 4 2 runtime 4".to_owned(),
+            format!("{other} 0 switch 0 R {running}"),
+            format!("{other} {running} switch {running} S 0"),
+        ];
+        for line in lines {
+            wakeups.push(entry(round, &line));
+            pushed += 1;
+        }
+        while wakeups.pop().is_some() {
+            popped += 1;
+        }
+        assert!(round < 10_000 || pushed + wakeups.added() as usize - popped < 100, "{pushed} {popped}");
+    }
+    assert!(wakeups.added() > 30_000);
+}
+
+#[test]
+fn nothing_is_added_from_the_first_recorded_wakeup_on() {
+    let (header, entries) = recorded("6.1.192-2cpu-futex");
+    let mut wakeups = Wakeups::new(&header);
+    let without: Vec<_> = entries.iter().filter(|entry| !is_wakeup(entry)).collect();
+    let rounds = (1 << 15) / without.len() + 1;
+    (0..rounds).flat_map(|_| without.iter()).for_each(|entry| wakeups.push(**entry));
+    entries.iter().for_each(|entry| wakeups.push(*entry));
+    wakeups.end();
+    let all: Vec<_> = std::iter::from_fn(|| wakeups.pop()).collect();
+    let recorded = all.iter().position(|entry| is_wakeup(entry) && !entry.inferred).unwrap();
+    assert!(all[..recorded].iter().any(|entry| entry.inferred));
+    assert!(!all[recorded..].iter().any(|entry| entry.inferred));
+}
 
 #[test]
 fn each_rule() {
