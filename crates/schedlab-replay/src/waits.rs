@@ -11,7 +11,7 @@ mod history;
 use std::collections::BTreeMap;
 
 use schedlab_model::{CpuId, Nanos, Pid};
-use schedlab_trace::{Body, Kind, Record, TaskState, TraceError, TraceReader};
+use schedlab_trace::{Body, Continuity, Kind, Record, TaskState, TraceError, TraceReader};
 use serde::Serialize;
 
 use history::{History, Turn};
@@ -141,6 +141,7 @@ struct Walk {
     waiting: BTreeMap<Pid, Waiting>,
     found: BTreeMap<Pid, Found>,
     history: History,
+    continuity: Continuity,
     records: u64,
     lost: u64,
     first: Option<Nanos>,
@@ -153,6 +154,7 @@ impl Walk {
             self.lost = self.lost.saturating_add(record.lost());
             self.waiting.clear();
             self.history.forget();
+            self.continuity.forget();
             return;
         }
         self.records += 1;
@@ -187,10 +189,12 @@ impl Walk {
                     waiting.queues.push((dest_cpu, now));
                 }
             }
-            Kind::Switch { prev, prev_prio, prev_state, next, next_prio } => {
-                let known = self.history.switch(cpu, now, (prev, prev_prio), (next, next_prio));
-                if !known {
-                    // Records are missing: what waits on this CPU may have run.
+            Kind::Switch { prev, prev_state, next, next_prio, .. } => {
+                let breaks = self.continuity.breaks(cpu, &kind);
+                self.history.switch(cpu, now, !breaks, (next, next_prio));
+                if breaks {
+                    // What waits on this CPU may have run.
+                    self.lost = self.lost.saturating_add(1);
                     self.waiting.retain(|_, waiting| waiting.queues.last().is_none_or(|(queue, _)| *queue != cpu));
                 }
                 self.finish(next, now, cpu);

@@ -74,6 +74,7 @@ fn nothing_is_measured_across_a_loss() {
     let line = TRACE.lines().find(|line| line.contains("1.004000")).unwrap();
     let found = of("missing.ftrace", &TRACE.replace(&format!("{line}\n"), ""), 1, None);
     assert!(found.tasks.iter().all(|task| task.name != "web"));
+    assert_eq!(found.lost, 1);
 }
 
 #[test]

@@ -4,18 +4,19 @@ use std::collections::{BTreeMap, VecDeque};
 
 use schedlab_model::{CpuId, Nanos, Pid};
 
-/// Slices of all CPUs beyond which those that no wait needs are forgotten.
+/// Runs of all CPUs beyond which those that no wait needs are forgotten.
 const LONG: usize = 20_000;
-/// Slices of all CPUs beyond which the oldest are forgotten, needed or not.
+/// Runs of all CPUs beyond which the oldest are forgotten, needed or not.
 const LONGEST: usize = 1_000_000;
-/// The slices of all CPUs.
+
+/// What each CPU has run.
 #[derive(Default)]
 pub struct History {
     cpus: BTreeMap<CpuId, Cpu>,
-    slices: usize,
+    runs: usize,
     /// Nothing before this time is known.
     known_from: Nanos,
-    /// How many slices there may be before old ones are looked for again.
+    /// How many runs there may be before old ones are looked for again.
     limit: usize,
 }
 
@@ -23,11 +24,12 @@ pub struct History {
 struct Cpu {
     /// The task that runs, its priority, and since when.
     current: Option<(Pid, i32, Nanos)>,
-    slices: VecDeque<Slice>,
+    runs: VecDeque<Run>,
 }
 
+/// A time in which a CPU ran one task.
 #[derive(Clone, Copy)]
-struct Slice {
+struct Run {
     pid: Pid,
     prio: i32,
     start: Nanos,
@@ -52,16 +54,14 @@ pub struct Meanwhile {
 }
 
 impl History {
-    /// A switch; false if the CPU ran another task than `prev`, so that records are missing.
-    pub fn switch(&mut self, cpu: CpuId, now: Nanos, prev: (Pid, i32), next: (Pid, i32)) -> bool {
+    /// A CPU switches. `complete`: no records are missing since its last switch, so that its task ran until now.
+    pub fn switch(&mut self, cpu: CpuId, now: Nanos, complete: bool, next: (Pid, i32)) {
         let own = self.cpus.entry(cpu).or_default();
-        let known = own.current.is_none_or(|(pid, ..)| pid == prev.0);
-        if let Some((pid, prio, start)) = own.current.filter(|_| known) {
-            own.slices.push_back(Slice { pid, prio, start, end: now });
-            self.slices += 1;
+        if let Some((pid, prio, start)) = own.current.filter(|_| complete) {
+            own.runs.push_back(Run { pid, prio, start, end: now });
+            self.runs += 1;
         }
         own.current = Some((next.0, next.1, now));
-        known
     }
 
     /// The task that runs on a CPU.
@@ -77,36 +77,36 @@ impl History {
     /// Records are missing: nothing is known any more.
     pub fn forget(&mut self) {
         self.cpus.values_mut().for_each(|cpu| *cpu = Cpu::default());
-        self.slices = 0;
+        self.runs = 0;
     }
 
-    /// Whether it has grown so long that old slices should be forgotten.
+    /// Whether it has grown so long that old runs should be forgotten.
     pub fn is_long(&self) -> bool {
-        self.slices > self.limit.max(LONG)
+        self.runs > self.limit.max(LONG)
     }
 
-    /// Forgets the slices that ended before a time.
+    /// Forgets the runs that ended before a time.
     pub fn forget_before(&mut self, from: Nanos) {
         for cpu in self.cpus.values_mut() {
-            while cpu.slices.front().is_some_and(|slice| slice.end <= from) {
-                cpu.slices.pop_front();
+            while cpu.runs.front().is_some_and(|run| run.end <= from) {
+                cpu.runs.pop_front();
             }
         }
-        self.slices = self.cpus.values().map(|cpu| cpu.slices.len()).sum();
-        while self.slices > LONGEST / 2 && self.limit >= LONGEST / 2 {
+        self.runs = self.cpus.values().map(|cpu| cpu.runs.len()).sum();
+        while self.runs > LONGEST / 2 && self.limit >= LONGEST / 2 {
             self.forget_half();
         }
-        self.limit = (2 * self.slices).clamp(LONG, LONGEST);
+        self.limit = (2 * self.runs).clamp(LONG, LONGEST);
     }
 
     fn forget_half(&mut self) {
         for cpu in self.cpus.values_mut() {
-            let half = cpu.slices.len().div_ceil(2);
-            if let Some(last) = cpu.slices.drain(..half).next_back() {
+            let half = cpu.runs.len().div_ceil(2);
+            if let Some(last) = cpu.runs.drain(..half).next_back() {
                 self.known_from = self.known_from.max(last.end);
             }
         }
-        self.slices = self.cpus.values().map(|cpu| cpu.slices.len()).sum();
+        self.runs = self.cpus.values().map(|cpu| cpu.runs.len()).sum();
     }
 
     /// What happened while `waiter` was on these queues, each from its time on, until now.
@@ -115,14 +115,13 @@ impl History {
         let (mut idle, mut elsewhere) = (0, BTreeMap::<CpuId, Nanos>::new());
         let ends = queues.iter().skip(1).map(|(_, until)| *until).chain([now]);
         for ((queue, from), to) in queues.iter().zip(ends) {
-            for (cpu, slice) in self.cpus.iter().flat_map(|(cpu, own)| own.within(*from, to).map(|slice| (*cpu, slice)))
-            {
-                let ns = slice.end - slice.start;
-                match (cpu == *queue, slice.pid) {
+            for (cpu, run) in self.cpus.iter().flat_map(|(cpu, own)| own.within(*from, to).map(|run| (*cpu, run))) {
+                let ns = run.end - run.start;
+                match (cpu == *queue, run.pid) {
                     (true, 0) => idle += ns,
                     (false, 0) => *elsewhere.entry(cpu).or_default() += ns,
                     (true, pid) if pid != waiter => {
-                        ran.entry(pid).or_insert(Turn { pid, prio: slice.prio, ns: 0 }).ns += ns;
+                        ran.entry(pid).or_insert(Turn { pid, prio: run.prio, ns: 0 }).ns += ns;
                     }
                     _ => {}
                 }
@@ -135,11 +134,11 @@ impl History {
 }
 
 impl Cpu {
-    /// The slices between two times, the running one included, cut to them.
-    fn within(&self, from: Nanos, to: Nanos) -> impl Iterator<Item = Slice> + '_ {
-        let first = self.slices.partition_point(|slice| slice.end <= from);
-        let running = self.current.map(|(pid, prio, start)| Slice { pid, prio, start, end: to });
-        let cut = move |slice: Slice| Slice { start: slice.start.max(from), end: slice.end.min(to), ..slice };
-        self.slices.range(first..).copied().chain(running).map(cut).filter(|slice| slice.start < slice.end)
+    /// The runs between two times, the running one included, cut to them.
+    fn within(&self, from: Nanos, to: Nanos) -> impl Iterator<Item = Run> + '_ {
+        let first = self.runs.partition_point(|run| run.end <= from);
+        let running = self.current.map(|(pid, prio, start)| Run { pid, prio, start, end: to });
+        let cut = move |run: Run| Run { start: run.start.max(from), end: run.end.min(to), ..run };
+        self.runs.range(first..).copied().chain(running).map(cut).filter(|run| run.start < run.end)
     }
 }
