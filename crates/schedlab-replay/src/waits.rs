@@ -169,6 +169,8 @@ impl Walk {
         }
         let Body::Event(kind, _) = record.body else { return };
         let (now, cpu) = (record.time, record.cpu);
+        // A task in whose context an event is emitted has a CPU, also where its switch is not recorded.
+        self.waiting.remove(&record.pid);
         match kind {
             Kind::Waking { pid, target_cpu, .. } => {
                 self.begin(pid, now, target_cpu, Began::Woken, record.pid);

@@ -78,6 +78,22 @@ fn nothing_is_measured_across_a_loss() {
 }
 
 #[test]
+fn a_task_that_ran_before_the_first_switch_of_its_cpu_did_not_wait() {
+    let text = "\
+# tracer: nop
+# kernel 6.1.0-1-amd64 cpus 2
+     web-20 [000] d..2. 1.000000: sched_waking: comm=perf pid=30 prio=120 target_cpu=001
+    perf-30 [001] d..2. 1.001000: sched_stat_runtime: comm=perf pid=30 runtime=1000 [ns]
+    perf-30 [001] d..2. 1.002000: sched_switch: prev_comm=perf prev_pid=30 prev_prio=120 prev_state=S ==> next_comm=hog next_pid=10 next_prio=120
+     web-20 [000] d..2. 1.005000: sched_waking: comm=perf pid=30 prio=120 target_cpu=001
+     hog-10 [001] d..2. 1.007000: sched_switch: prev_comm=hog prev_pid=10 prev_prio=120 prev_state=S ==> next_comm=perf next_pid=30 next_prio=120
+";
+    let found = of("began.ftrace", text, 1, None);
+    let waits: Vec<_> = found.tasks.iter().map(|task| (task.pid, task.longest[0].ns)).collect();
+    assert_eq!(waits, [(30, 2_000_000)]);
+}
+
+#[test]
 fn many_waits_keep_the_longest_of_each_task() {
     let mut text = String::from("# tracer: nop\n# kernel 6.1.0-1-amd64 cpus 1\n");
     // Two tasks alternate; each waits for the other's turn, which grows by 1 us.
