@@ -82,6 +82,9 @@ impl VersionError {
     fn why(&self, row: &str) -> Option<String> {
         let wanted = release_in(&self.name)?;
         let row = VERSIONS.iter().find(|known| known.name == row)?;
+        if VERSIONS.iter().all(|known| known.release < wanted) {
+            return Some("the newest one; the rules of later kernels are in no table".to_owned());
+        }
         let differing = match row.other_rules(wanted) {
             0 => "no rule in the tables differs".to_owned(),
             1 => "one rule in the tables differs".to_owned(),
@@ -283,6 +286,11 @@ mod tests {
         }
         let hint = Version::find("6.5").unwrap_err().hint();
         assert!(hint.starts_with("did you mean \"6.3\"? It is the nearest row: both have CFS, and "), "{hint}");
+        let later = VersionError { name: "99.1.0".to_owned(), nearest: vec!["7.3"] }.hint();
+        assert!(
+            later.starts_with("did you mean \"7.3\"? It is the nearest row: the newest one; the rules of later "),
+            "{later}"
+        );
     }
 
     #[test]
