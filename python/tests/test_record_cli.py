@@ -454,8 +454,10 @@ def test_the_running_kernel(through: str, cli: Cli, monkeypatch: pytest.MonkeyPa
     code, out, err = cli("--kernel", "running", "--out", "t.ftrace.gz", "--", "sleep 0.05; sleep 0.05")
     if code == 4:
         pytest.skip(err.splitlines()[0])
-    # Tracing belongs to the whole machine: a recorder of someone else may have been killed just now.
-    said = [line for line in err.splitlines() if "killed r" not in line]
+    # Tracing belongs to the whole machine: a recorder of someone else may have been killed just now. Nor do all virtual
+    # machines record every switch, which the command reports.
+    of_the_machine = ("killed r", "records are missing without a mark of the recorder: ")
+    said = [line for line in err.splitlines() if not any(part in line for part in of_the_machine)]
     assert (code, said) == (0, [])
     assert os.uname().release in out
     with gzip.open("t.ftrace.gz", "rt") as trace:
