@@ -2,7 +2,7 @@
 
 The engine is built once with counters, runs the shipped scenarios, and is built again with what was counted. The loads
 of tools/instructions.py are not among them. It needs the `llvm-profdata` of the compiler: `rustup component add
-llvm-tools`. The plain build (`make build`) does without.
+llvm-tools`. The plain build (`make optimised`) does without.
 """
 
 from __future__ import annotations

@@ -41,6 +41,15 @@ class Study:
     def scenario(self, number: int) -> Scenario: ...
 
 def load_study(name: str, short: bool = False, units: int | None = None) -> Study: ...
+
+class Kept:
+    """What is kept of a run besides its report."""
+
+    def tail(self, metric: str, bands: list[tuple[int, int]]) -> str | None: ...
+
+def run_keeping(
+    scenario: Scenario, variant: str, seed: int, metrics: list[str], *, cancel: Cancel | None = None
+) -> tuple[str, Kept | None]: ...
 def tail(
     scenario: Scenario,
     variant: str,

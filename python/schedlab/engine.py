@@ -42,6 +42,19 @@ class Handle(Protocol):
     def now_ns(self) -> int: ...
 
 
+class Kept:
+    """The samples of some metrics that were kept of a run."""
+
+    def __init__(self, native: Any) -> None:
+        self._native = native
+
+    def tail(self, metric: str, bands: Sequence[tuple[int, int]]) -> Tail | None:
+        """What `Engine.tail` answers; None if that must repeat the run."""
+        text = self._native.tail(metric, list(bands))
+        found: Tail | None = text and documents.loads(text)
+        return found
+
+
 class UnderWay(Frozen):
     """A run that has not ended yet."""
 
@@ -128,20 +141,25 @@ class Engine:
         trace: str | None = None,
         cancel: Cancel | None = None,
         check_determinism: bool = False,
+        keep: Sequence[str] = (),
     ) -> Run:
-        """One run; the GIL is free meanwhile."""
+        """One run; the GIL is free meanwhile. The samples of the metrics `keep` are kept if no trace is written."""
         with (
             self._translated(f" (variant `{variant}`, seed {seed})"),
             self._noted(scenario, f"{variant} seed {seed}", cancel) as handle,
         ):
-            text = self._native.run(
-                scenario.handle, variant, seed, trace=trace, cancel=handle, check_determinism=check_determinism
-            )
+            kept = None
+            if keep and trace is None and not check_determinism:
+                text, kept = self._native.run_keeping(scenario.handle, variant, seed, list(keep), cancel=handle)
+            else:
+                text = self._native.run(
+                    scenario.handle, variant, seed, trace=trace, cancel=handle, check_determinism=check_determinism
+                )
         record = documents.loads(text)
         mismatch = record.pop("determinism", "same")
         if mismatch != "same":
             raise RunError(f"two runs of {variant} seed {seed} differ: {mismatch}", hint="this is a bug in schedlab")
-        return Run.from_record(record)
+        return Run.from_record(record, kept and Kept(kept))
 
     def timeline(
         self,

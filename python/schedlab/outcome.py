@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from schedlab import fragment
 from schedlab import shape as s
 from schedlab.frozen import Frozen, hidden
+
+if TYPE_CHECKING:
+    from schedlab.engine import Kept
 
 SERIES = s.table(
     {"unit": s.string, "count": s.whole, "curve": s.items(s.items(s.number, 2))},
@@ -106,9 +109,12 @@ class Run(Frozen):
     """The whole document of the engine."""
     trace_error: str | None = None
     """Why there is no trace file; the numbers are not affected."""
+    kept: Kept | None = hidden(default=None)
+    """The samples that the engine kept, from which the slowest are divided without another run; None for a run that
+    was read back."""
 
     @classmethod
-    def from_record(cls, d: Mapping[str, Any]) -> Self:
+    def from_record(cls, d: Mapping[str, Any], kept: Kept | None = None) -> Self:
         return cls(
             variant=d["variant"],
             seed=d["seed"],
@@ -126,6 +132,7 @@ class Run(Frozen):
             tasks=tuple(_task(t) for t in d.get("tasks", ())),
             record=d,
             trace_error=d.get("trace_error"),
+            kept=kept,
         )
 
     def __repr__(self) -> str:

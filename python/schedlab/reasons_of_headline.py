@@ -1,22 +1,40 @@
-"""Adds to a simulated comparison why its headline differs: the slowest samples of a few seeds are examined again."""
+"""Adds to a simulated comparison why its headline differs: the slowest samples of a few seeds are examined."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from schedlab.closer import Closer, loaded
+from schedlab.arms.arm import Keep
+from schedlab.closer import WAKEUPS, Closer, loaded
 from schedlab.errors import Cancelled, SchedlabError
 from schedlab.render.summary import headline_metric
 from schedlab.render.why import clause, explained_by_slowest
-from schedlab.tail import tail_of, usable
+from schedlab.tail import UNITS_NS, tail_of, usable
 
 if TYPE_CHECKING:
     from schedlab.comparison import Column, Comparison
     from schedlab.engine import Cancel, Engine
+    from schedlab.scenario import Scenario
 
 SEEDS = 3
-"""Runs of each variant that are repeated if no page examines all of them."""
+"""Runs of each variant that are examined if no page examines all of them."""
+
+
+KEPT = 3
+"""Of how many metrics the samples are kept; the headline is nearly always the first that is declared."""
+
+
+def keep_of(scenario: Scenario, *, page: bool) -> Keep:
+    """What the runs of a comparison keep, so that its page and the cause of its headline need few further runs.
+
+    Wakeup latencies are not kept: of their samples, which are as many as wakeups, only the slowest are worth dividing,
+    and which those are is known after the runs.
+    """
+    asked = [m for m in scenario.metrics if m.declared] or [m for m in scenario.metrics if m.better != "neither"]
+    sampled = [m.of for m in asked if m.stat and m.unit in UNITS_NS and not m.of.endswith(WAKEUPS)]
+    seeds = None if page else frozenset(sorted(scenario.seeds)[:SEEDS])
+    return Keep(tuple(dict.fromkeys(sampled))[:KEPT], seeds)
 
 
 def with_cause(

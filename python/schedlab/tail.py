@@ -1,4 +1,4 @@
-"""Where the time of the slowest samples of every seed went: all runs are repeated, and the engine divides the samples.
+"""Where the time of the slowest samples of every seed went; the engine divides the samples.
 
 The slowest 1 % are those of all seeds of a variant together; the stored histograms say from which duration on a sample
 is one of them. The samples between the 40th and the 60th percentile are divided too: what slow samples have more of is
@@ -200,13 +200,16 @@ class Tail:
 def tail_of(
     engine: Engine, scenario: Scenario, column: Column, metric: str, *, threads: int = 1, cancel: Cancel | None = None
 ) -> Tail:
-    """Repeats every run of a variant; RunError if one is not the run that was judged."""
+    """The tail of every run of a variant. Runs whose samples were not kept are repeated; RunError if one of them is
+    not the run that was judged."""
     series = [run.series[metric] for run in column.runs.values()]
     slow, middle = bands(series)
 
     def one(seed: int) -> SeedTail:
-        found = engine.tail(scenario, column.name, seed, metric, [slow, middle], cancel=cancel)
-        if found["digest"] != column.runs[seed].digest:
+        run = column.runs[seed]
+        found = run.kept and run.kept.tail(metric, [slow, middle])
+        found = found or engine.tail(scenario, column.name, seed, metric, [slow, middle], cancel=cancel)
+        if found["digest"] != run.digest:
             raise RunError(f"seed {seed} of {column.name} gave a different digest from the stored run")
         return _seed(seed, found)
 

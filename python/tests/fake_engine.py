@@ -101,6 +101,12 @@ def row_of(release: str) -> str | None:
     return {"6.1": "6.1", "6.12": "6.12.107"}.get(".".join(release.split("-")[0].split(".")[:2]))
 
 
+def run_keeping(
+    scenario: Scenario, variant: str, seed: int, metrics: list[str], *, cancel: Cancel | None = None
+) -> tuple[str, None]:
+    return run(scenario, variant, seed, cancel=cancel), None
+
+
 def load(path: str, overrides: str | None = None) -> Scenario:
     try:
         text = Path(path).read_text()

@@ -293,7 +293,7 @@ BAD = [
     # arguments, exit code, words on stderr
     (["compare", "nowhere.toml"], 2, ["nowhere.toml", "is the name right?"]),
     (["compare", "bad.toml"], 2, ["error: unknown key `grups`", "bad.toml:3:5", "did you mean `groups`?"]),
-    (["compare", "toy.toml", "--arm", "vm"], 4, ["cannot find schedlab-agent", "make build"]),
+    (["compare", "toy.toml", "--arm", "vm"], 4, ["cannot find schedlab-agent", "make agent"]),
     (["compare", "toy.toml", "--arm", "host"], 4, ["cannot find schedlab-agent"]),
     (["compare", "toy.toml", "--arm", "moon"], 2, ["invalid choice"]),
     (["compare", "toy.toml", "--seeds", "0"], 2, ["`0` is not a whole number from 1 to 10000"]),
@@ -491,6 +491,6 @@ def test_only_a_simulated_comparison_imports_scipy_beside_its_runs(
     begun: list[str] = []
     monkeypatch.setattr("schedlab.cli.compare.import_early", lambda: begun.append("import"))
     # The runs of both arms are the simulator's: only the name of the arm differs.
-    monkeypatch.setattr("schedlab.cli.compare.arm_of", lambda _, *rest: arm_of("sim", *rest))
+    monkeypatch.setattr("schedlab.cli.compare.arm_of", lambda _, *rest, **keep: arm_of("sim", *rest, **keep))
     code, out, _ = schedlab("compare", scenario(), "--arm", arm)
     assert (code, bool(out), bool(begun)) == (0, True, early)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import subprocess
 from collections.abc import Callable
@@ -144,3 +145,21 @@ def test_make_names_what_is_missing(tmp_path: Path) -> None:
     assert done.returncode == 1
     for word in ("cargo", "cc", "python9", "apt-get install"):
         assert word in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("target", "optimised", "agent"),
+    [
+        ("compare", True, False),
+        ("build", False, False),
+        ("optimised", True, False),
+        ("agent", False, True),
+        ("bench", True, False),
+        ("test", True, True),
+    ],
+)
+def test_make_builds_what_a_target_needs(target: str, optimised: bool, agent: bool) -> None:
+    """`--always-make` plans every step, built already or not; nothing is run."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    planned = subprocess.check_output(["make", "--dry-run", "--always-make", target], cwd=ROOT, text=True, env=clean)
+    assert ("maturin develop --release" in planned, "-p schedlab-agent" in planned) == (optimised, agent)

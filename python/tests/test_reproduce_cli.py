@@ -17,6 +17,7 @@ import pytest
 
 from schedlab.cli import main
 from schedlab.engine import Engine
+from schedlab.studies import history, results
 from schedlab.studies.figures import COLUMNS
 from schedlab.studies.reasons import Reason
 
@@ -64,6 +65,8 @@ def case(workload: str, scenario: int | None, alternative: str | None = None) ->
 def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
     """Write a study for the stand-in engine into a fresh working directory."""
     monkeypatch.chdir(tmp_path)
+    for module in (history, results):
+        monkeypatch.setattr(module, "FILE", tmp_path / module.FILE.name)
 
     def write(**behaviour: Any) -> str:
         quick = {"eevdf": {"factor": {"load.rate": 1.25, "probe.latency.p99": 0.5}}}
@@ -266,12 +269,11 @@ def test_a_failed_run_is_reported_and_repeated(toy: Callable[..., str], schedlab
 
 
 def test_scores_are_recorded_and_shown_on_the_page(toy: Callable[..., str], schedlab: Call) -> None:
-    Path("docs/studies").mkdir(parents=True)
     study = toy()
     for name in ("start", "caches"):
-        arguments = ("--out", "r", "--record", name, "--page", "docs/studies/README.md")
+        arguments = ("--out", "r", "--record", name, "--page", "page.md")
         assert schedlab("reproduce", study, *arguments)[0] == 0
-    page = Path("docs/studies/README.md").read_text()
+    page = Path("page.md").read_text()
     assert page.index("## Misses") < page.index("## Scores") < page.index("## History")
     assert "by `schedlab reproduce toy.json --record caches` with 6 units per variant" in page
     assert "| what the model lacks | rows beyond noise | studies |" in page
@@ -280,12 +282,11 @@ def test_scores_are_recorded_and_shown_on_the_page(toy: Callable[..., str], sche
     assert "| unexplained | 1 | toy (1) |" in page
     history = [line for line in page.splitlines() if line.startswith("| all ")]
     assert history[-1].count("1 of 5") == 2
-    entries = json.loads(Path("docs/studies/history.json").read_text())["entries"]
+    entries = json.loads(Path("history.json").read_text())["entries"]
     assert [entry["name"] for entry in entries] == ["start", "caches"]
 
 
 def test_a_study_recorded_alone_keeps_what_is_stored_of_the_others(toy: Callable[..., str], schedlab: Call) -> None:
-    Path("docs/studies").mkdir(parents=True)
     study = Path(toy())
     Path("other.json").write_text(study.read_text().replace('"name": "toy"', '"name": "other"'))
     arguments = ("--out", "r", "--page", "page.md", "--record")
@@ -303,7 +304,6 @@ def test_a_study_recorded_alone_keeps_what_is_stored_of_the_others(toy: Callable
 
 
 def test_what_was_recorded_is_shown_without_a_run(toy: Callable[..., str], schedlab: Call) -> None:
-    Path("docs/studies").mkdir(parents=True)
     study = toy()
     pages = ("--page", "first.md", "--html", "first.html")
     _, first, _ = schedlab(
@@ -320,6 +320,30 @@ def test_what_was_recorded_is_shown_without_a_run(toy: Callable[..., str], sched
     assert "http" not in text
     assert text.count("<table>") == Path("first.md").read_text().count("\n| ---")
     assert schedlab("reproduce", "--stored", "--html", "-")[1].strip() == page.strip()
+
+
+def test_all_studies_are_those_recorded_unless_it_says_how_to_run_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From any directory; what a reproduction would cost is known there, too."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["reproduce", "all"]) == 0
+    out, err = capsys.readouterr()
+    assert main(["reproduce", "--stored"]) == 0
+    assert out == capsys.readouterr().out
+    assert re.search(r"`schedlab reproduce all --units 6` simulates all studies again \([\d,]+ runs, .* h\)", err)
+    assert not list(tmp_path.iterdir())
+    assert main(["reproduce", "all", "--time", "0", "--out", "r"]) == 0
+    assert re.search(r"[\d,]+ runs, \d+ at a time: about [\d.]+ h\n", capsys.readouterr().err)
+
+
+def test_a_long_reproduction_says_how_to_shorten_it(toy: Callable[..., str], schedlab: Call) -> None:
+    study = toy()
+    seconds = dict.fromkeys(("toy: e, small", "toy: e, large"), 100.0)
+    history.append(history.FILE, history.entry("start", "0.1.0", 6, {}, seconds))
+    _, _, err = schedlab("reproduce", study, "--out", "r", "--jobs", "2")
+    assert "28 runs, 2 at a time: about 20 min, and 4 runs of unknown length" in err
+    assert "to shorten it: --units 2 takes about 7 min, and --time MIN leaves out" in err
 
 
 def test_the_spread_between_runs_is_a_result(toy: Callable[..., str], schedlab: Call) -> None:

@@ -391,9 +391,9 @@ def test_what_is_assumed_is_assumed_everywhere(name: str) -> None:
 
 def test_the_page_of_the_documentation_is_what_the_stored_results_render_to() -> None:
     load = native_engine().load_study
-    report, origins = results.read(ROOT / results.FILE, lambda name, units: load(name, units=units))
+    report, origins = results.read(results.FILE, lambda name, units: load(name, units=units))
     assert [one.study.name for one in report.studies] == [str(row["id"]) for row in native_engine().listing("studies")]
-    shown = markdown(page(report, history.read(ROOT / history.FILE), origins))
+    shown = markdown(page(report, history.read(history.FILE), origins))
     assert shown == (ROOT / "docs" / "studies" / "README.md").read_text(encoding="utf-8")
     limits = " ".join((ROOT / "docs" / "limits.md").read_text(encoding="utf-8").split())
     assert summary(report, origins) in limits
@@ -401,7 +401,7 @@ def test_the_page_of_the_documentation_is_what_the_stored_results_render_to() ->
 
 def test_the_table_of_the_limits_is_published_and_stored() -> None:
     load = native_engine().load_study
-    report, _ = results.read(ROOT / results.FILE, lambda name, units: load(name, units=units))
+    report, _ = results.read(results.FILE, lambda name, units: load(name, units=units))
     found = next(one for one in report.studies if one.study.name == "eevdf-intel-log")
     rows = {(row.published.case, row.published.metric): row for row in found.rows if row.alternative is None}
     metrics = [*(f"wakeup_p{p}" for p in ("50", "90", "95", "99", "99.9")), "involuntary_switches"]
@@ -426,8 +426,8 @@ def test_the_table_of_the_limits_is_published_and_stored() -> None:
 
 def test_the_stored_results_have_their_columns_in_the_history() -> None:
     load = native_engine().load_study
-    report, origins = results.read(ROOT / results.FILE, lambda name, units: load(name, units=units))
-    entries = {entry.name: entry for entry in history.read(ROOT / history.FILE)}
+    report, origins = results.read(results.FILE, lambda name, units: load(name, units=units))
+    entries = {entry.name: entry for entry in history.read(history.FILE)}
     counts = ("counted", "agreed", "wrong", "unchanged", "missing", "not_run")
     for name, origin in origins.items():
         entry = entries[origin.name]

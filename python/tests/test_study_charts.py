@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +18,7 @@ from schedlab.render.study_page import page
 from schedlab.studies import results
 from schedlab.studies.report import CaseRows, Report
 
-STORED = Path(__file__).parents[2] / results.FILE
+STORED = results.FILE
 
 
 @pytest.fixture(scope="module")

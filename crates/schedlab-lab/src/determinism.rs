@@ -4,6 +4,8 @@ use schedlab_sim::{SimError, Watch};
 use schedlab_spec::RunSpec;
 use schedlab_trace::Divergence;
 
+use crate::erased;
+
 /// The result of the determinism check.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Determinism {
@@ -15,10 +17,7 @@ pub enum Determinism {
 
 /// Runs the specification twice at the same time and compares every event.
 pub fn check_determinism<W: Watch + Sync>(spec: &RunSpec, watch: &W) -> Result<Determinism, SimError> {
-    let run = |recorder: &mut schedlab_trace::Recorder| match spec.guests.is_empty() {
-        true => schedlab_sim::run(spec, recorder, watch).map(|_| ()),
-        false => schedlab_sim::run_virtual(spec, recorder, watch).map(|_| ()),
-    };
+    let run = |recorder: &mut schedlab_trace::Recorder| erased::run(spec, recorder, watch);
     let (first, second, divergence) = schedlab_trace::lockstep(run, run);
     first?;
     second?;

@@ -29,6 +29,7 @@
 
 mod ablate;
 mod determinism;
+mod erased;
 pub mod explain;
 mod guard;
 mod guests;
@@ -40,10 +41,10 @@ mod timeline;
 pub use ablate::{differences, hybrid, Difference};
 pub use determinism::{check_determinism, Determinism};
 pub use guard::{guard, remember_panics, Panicked};
-pub use run::{run, simulate, LabError, Run};
+pub use run::{run, run_keeping, simulate, LabError, Run};
 pub use schedlab_sim::{SimError, Watch};
 pub use schedlab_spec::RunSpec;
-pub use tail::{tail, Question};
+pub use tail::{tail, Kept, Question};
 pub use timeline::timeline;
 
 /// The engine's version, part of every result.

@@ -9,6 +9,7 @@ use schedlab_trace::{Digest, Sink, Tee};
 
 use crate::guests::PerKernel;
 use crate::header::header;
+use crate::tail::{keeper, Kept};
 use crate::ENGINE;
 
 /// The result of one run.
@@ -42,16 +43,13 @@ pub enum LabError {
 }
 
 /// Runs one specification without guests for a sink of the caller.
-pub fn simulate<W: Watch>(spec: &RunSpec, sink: &mut impl Sink, watch: &W) -> Result<Outcome, LabError> {
-    Ok(schedlab_sim::run(spec, sink, watch)?)
+pub fn simulate<W: Watch>(spec: &RunSpec, mut sink: &mut dyn Sink, watch: &W) -> Result<Outcome, LabError> {
+    Ok(schedlab_sim::run(spec, &mut sink, watch)?)
 }
 
 /// Runs one specification; writes its trace to `trace` if given (the suffix chooses the format).
 pub fn run<W: Watch>(spec: &RunSpec, trace: Option<&Path>, watch: &W) -> Result<Run, LabError> {
-    let groups = spec.cgroups.iter().filter(|cgroup| cgroup.counted).map(|cgroup| cgroup.path.as_str());
-    let plan = Plan::of(&spec.workloads, spec.machine.topology.nr_cpus(), spec.warmup)
-        .with_groups(groups)
-        .lasting(spec.duration);
+    let plan = plan(spec);
     if !spec.guests.is_empty() {
         return run_with_guests(spec, plan, trace, watch);
     }
@@ -61,7 +59,7 @@ pub fn run<W: Watch>(spec: &RunSpec, trace: Option<&Path>, watch: &W) -> Result<
         None => (schedlab_sim::run(spec, &mut sink, watch)?, None),
         Some(path) => {
             let mut writer = schedlab_trace::create(path, &header)?;
-            let outcome = schedlab_sim::run(spec, &mut Tee(&mut sink, &mut *writer), watch);
+            let outcome = simulate(spec, &mut Tee(&mut sink, &mut *writer), watch);
             // The trace up to the point where a run stopped is kept.
             let written = writer.finish();
             (outcome?, written.err().map(|error| error.to_string()))
@@ -69,6 +67,21 @@ pub fn run<W: Watch>(spec: &RunSpec, trace: Option<&Path>, watch: &W) -> Result<
     };
     let Tee(digest, metrics) = sink;
     Ok(Run::of(spec, &digest, metrics.finish(outcome.now), outcome, trace_error))
+}
+
+/// Runs one specification without guests, writes no trace, and keeps the samples of some metrics
+/// (`WORKLOAD.METRIC`, `sched.wakeup_latency`), so that [`Kept::tail`] can answer questions about them.
+pub fn run_keeping<W: Watch>(spec: &RunSpec, metrics: &[String], watch: &W) -> Result<(Run, Kept), LabError> {
+    let mut sink = Tee(Tee(Digest::default(), Metrics::new(plan(spec))), keeper(spec, metrics));
+    let outcome = simulate(spec, &mut sink, watch)?;
+    let Tee(Tee(digest, reduced), kept) = sink;
+    let end = outcome.now;
+    Ok((Run::of(spec, &digest, reduced.finish(end), outcome, None), kept.finish(end)))
+}
+
+fn plan(spec: &RunSpec) -> Plan {
+    let groups = spec.cgroups.iter().filter(|cgroup| cgroup.counted).map(|cgroup| cgroup.path.as_str());
+    Plan::of(&spec.workloads, spec.machine.topology.nr_cpus(), spec.warmup).with_groups(groups).lasting(spec.duration)
 }
 
 fn run_with_guests<W: Watch>(spec: &RunSpec, host: Plan, trace: Option<&Path>, watch: &W) -> Result<Run, LabError> {

@@ -10,6 +10,7 @@ mod explain_guests;
 mod explain_metric;
 mod hold;
 mod hotplug;
+mod kept;
 mod lock_holder;
 mod real_time;
 mod trace_file;

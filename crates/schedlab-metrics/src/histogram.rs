@@ -8,6 +8,12 @@ const SUB_BITS: u32 = 10;
 /// Buckets needed for every 64-bit value: one more than the bucket of `u64::MAX`.
 const BUCKETS: usize = ((64 - SUB_BITS as usize) << SUB_BITS) + (1 << SUB_BITS);
 
+/// The largest value in the bucket of [`Histogram::counts`] that has this value.
+#[must_use]
+pub fn bucket_end(value: u64) -> u64 {
+    value | ((1u64 << (64 - value.leading_zeros()).saturating_sub(KEPT_BITS + 1)) - 1)
+}
+
 /// Counts samples per bucket. Values below 2^11 have a bucket each; above, every power of two has 1024 buckets.
 #[derive(Debug)]
 pub struct Histogram {
@@ -217,7 +223,7 @@ impl Histogram {
         let held = rows.flat_map(|(row, first)| row.iter().zip(first..)).filter(|(count, _)| **count > 0);
         for (count, index) in held {
             let value = highest(index);
-            let wide = value | ((1u64 << (64 - value.leading_zeros()).saturating_sub(KEPT_BITS + 1)) - 1);
+            let wide = bucket_end(value);
             match merged.last_mut() {
                 Some((last, total)) if *last == wide => *total += count,
                 _ => merged.push((wide, *count)),

@@ -36,7 +36,7 @@ mod tasks;
 
 pub use catalogue::{sched_metrics, SchedMetric};
 pub use guest::{guest_metrics, GuestMetric, GuestTotals, GuestWakeups};
-pub use histogram::{Histogram, Stat};
+pub use histogram::{bucket_end, Histogram, Stat};
 pub use idle::Cause;
 pub use plan::{MetricEntry, Plan};
 pub use report::{list_tasks, CpuReport, Report, Series, TaskReport};

@@ -5,6 +5,7 @@ mod ablate;
 mod convert;
 mod errors;
 mod explain;
+mod kept;
 mod replay;
 mod run;
 mod scenario;
@@ -22,6 +23,7 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     errors::register(module)?;
     module.add_class::<scenario::Scenario>()?;
     module.add_class::<run::Cancel>()?;
+    module.add_class::<kept::Kept>()?;
     module.add_class::<replay::TraceSample>()?;
     module.add_function(wrap_pyfunction!(scenario::load, module)?)?;
     module.add_function(wrap_pyfunction!(scenario::loads, module)?)?;
@@ -30,6 +32,7 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<study::Study>()?;
     module.add_function(wrap_pyfunction!(study::load_study, module)?)?;
     module.add_function(wrap_pyfunction!(run::run, module)?)?;
+    module.add_function(wrap_pyfunction!(kept::run_keeping, module)?)?;
     module.add_function(wrap_pyfunction!(run::tail, module)?)?;
     module.add_function(wrap_pyfunction!(run::timeline, module)?)?;
     module.add_function(wrap_pyfunction!(ablate::ablation, module)?)?;

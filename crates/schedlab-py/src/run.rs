@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use schedlab_lab::{Determinism, LabError, Watch};
+use schedlab_lab::{Determinism, LabError, Run, Watch};
 
 use crate::errors;
 use crate::scenario::Scenario;
@@ -83,13 +83,7 @@ pub fn run(
     let spec = scenario.0.run_spec(variant, seed).map_err(|error| errors::scenario(py, *error))?;
     let watched = Cancel::watch(cancel);
     let work = || -> Result<String, LabError> {
-        // The only use of the wall clock: the duration of the run is part of its result.
-        #[allow(clippy::disallowed_methods)]
-        let started = std::time::Instant::now();
-        let run = schedlab_lab::run(&spec, trace.map(Path::new), &watched)?;
-        let mut json = run.to_json();
-        json["variant"] = variant.into();
-        json["wall_s"] = started.elapsed().as_secs_f64().into();
+        let mut json = report(variant, || schedlab_lab::run(&spec, trace.map(Path::new), &watched))?;
         if check_determinism {
             json["determinism"] = match schedlab_lab::check_determinism(&spec, &watched)? {
                 Determinism::Same => "same".into(),
@@ -102,6 +96,17 @@ pub fn run(
         Ok(result) => result.map_err(|error| errors::lab(py, &error)),
         Err(panicked) => Err(errors::panicked(py, &panicked, &format!("variant `{variant}`, seed {seed}"))),
     }
+}
+
+/// The report of a run as JSON, with the name of its variant and how long it took.
+pub fn report(variant: &str, run: impl FnOnce() -> Result<Run, LabError>) -> Result<serde_json::Value, LabError> {
+    // The only use of the wall clock: the duration of the run is part of its result.
+    #[allow(clippy::disallowed_methods)]
+    let started = std::time::Instant::now();
+    let mut json = run()?.to_json();
+    json["variant"] = variant.into();
+    json["wall_s"] = started.elapsed().as_secs_f64().into();
+    Ok(json)
 }
 
 /// Runs one variant with one seed and returns its timeline as a JSON document: in full, or so many records before and

@@ -9,18 +9,18 @@ from schedlab import spelling
 from schedlab.errors import InputError
 
 if TYPE_CHECKING:
-    from schedlab.arms.arm import Arm
+    from schedlab.arms.arm import Arm, Keep
     from schedlab.engine import Engine
 
 __all__ = ["arm_of"]
 
 
-def arm_of(name: str, engine: Engine, log: Callable[[str], None] = lambda _: None) -> Arm:
-    """The arm with this name; `log` is called with each step of a guest."""
+def arm_of(name: str, engine: Engine, log: Callable[[str], None] = lambda _: None, *, keep: Keep | None = None) -> Arm:
+    """The arm with this name; `log` is called with each step of a guest, `keep` is what the simulator keeps."""
     if name == "sim":
         from schedlab.arms.arm import SimArm
 
-        return SimArm(engine)
+        return SimArm(engine, keep)
     if name == "host":
         from schedlab.arms.host import HostArm
 

@@ -17,7 +17,7 @@ from schedlab.outcome import Run
 from schedlab.scenario import Scenario
 
 NAME = "schedlab-agent"
-HINT = "`make build` or `pip install .` in a source tree builds it; SCHEDLAB_AGENT=PATH names another one"
+HINT = "`make agent` or `pip install .` in a source tree builds it; SCHEDLAB_AGENT=PATH names another one"
 TARGET = f"{platform.machine()}-unknown-linux-gnu"
 
 

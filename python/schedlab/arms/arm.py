@@ -42,13 +42,22 @@ class Arm(Protocol):
         """Leave the machine as it was found."""
 
 
+@dataclass(frozen=True)
+class Keep:
+    """Of which metrics the simulator keeps the samples, and for which seeds; None: for all."""
+
+    metrics: tuple[str, ...] = ()
+    seeds: frozenset[int] | None = None
+
+
 class SimArm:
     """The simulator."""
 
     name = "sim"
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, keep: Keep | None = None) -> None:
         self._engine = engine
+        self._keep = keep or Keep()
 
     def prepare(self, scenario: Scenario) -> None:
         for variant in scenario.variants:
@@ -63,7 +72,8 @@ class SimArm:
         return asked or usual
 
     def run(self, scenario: Scenario, variant: str, seed: int, *, trace: str | None, cancel: Cancel) -> Run:
-        return self._engine.run(scenario, variant, seed, trace=trace, cancel=cancel)
+        keep = self._keep.metrics if self._keep.seeds is None or seed in self._keep.seeds else ()
+        return self._engine.run(scenario, variant, seed, trace=trace, cancel=cancel, keep=keep)
 
     def cancel(self) -> Cancel:
         return self._engine.cancel()

@@ -10,7 +10,7 @@ from typing import Any
 
 from schedlab import api, gate, regrouped, robust
 from schedlab.arms import arm_of
-from schedlab.arms.arm import Arm
+from schedlab.arms.arm import Arm, Keep
 from schedlab.cli import EXIT_INTERRUPTED
 from schedlab.cli.auto import Auto
 from schedlab.cli.console import Console, write_file
@@ -23,6 +23,7 @@ from schedlab.engine import Engine, native_engine
 from schedlab.errors import InputError, OutputError, RunError
 from schedlab.outcome import Failure, Outcome
 from schedlab.overrides import engine_overrides
+from schedlab.reasons_of_headline import keep_of
 from schedlab.render.cells import plural
 from schedlab.robust import Robustness
 from schedlab.sameness import same_variants
@@ -41,7 +42,7 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     scenario = _scenario(options, engine)
     _check(options, scenario, console)
     design = api.design_of(scenario, auto=isinstance(options.seeds_or_auto, Auto), noise_floor=options.noise_floor)
-    arm = arm_of(scenario.arm, engine, console.detail)
+    arm = arm_of(scenario.arm, engine, console.detail, keep=_keep(options, scenario))
     arm.prepare(scenario)
     try:
         store = _store(options, scenario, design, engine)
@@ -71,6 +72,13 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     if interrupted:
         return EXIT_INTERRUPTED
     return 3 if result.failures or trouble or torn else code
+
+
+def _keep(options: Options, scenario: Scenario) -> Keep:
+    """What the page and the cause of the headline need of the runs."""
+    page = options.html is not None
+    explained = options.style in ("table", "details") and len(_pairs(options, scenario)) == 1
+    return keep_of(scenario, page=page) if page or explained else Keep()
 
 
 def _scenario(options: Options, engine: Engine) -> Scenario:

@@ -79,7 +79,7 @@ def _examined(
     look: Look = None
     if options.html is not None:
         if comparison.arm == "sim" and comparison.pairs:
-            console.say("repeating the runs of the first two variants for the page")
+            console.say("examining the slowest samples for the page")
         look = interruptible(chosen, lambda cancel: closer(chosen, comparison, threads=threads, cancel=cancel))
     elif options.style not in ("table", "details"):
         return comparison, look

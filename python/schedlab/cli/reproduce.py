@@ -30,14 +30,14 @@ def execute(options: Options, console: Console, engine: Engine | None) -> int:
     deadline = None if options.time is None else time.monotonic() + 60.0 * options.time
     if options.list:
         return _list(engine, console)
-    if options.stored is not None:
+    if options.stored is not None or _is_recorded(options):
         return _stored(engine, options, console)
     studies = _studies(options, engine)
     if options.record:
         recorded = {study.name for study in studies}
         history.check(history.read(history.FILE), options.record, studies[0].units, recorded)
     plan = Plan(engine, studies, options.out or FOLDER, history.seconds(history.FILE))
-    jobs = options.jobs or api.default_jobs()
+    jobs = _jobs(options)
     _print_estimate(plan, jobs, options, console)
     progress = _run(engine, plan, jobs, options, console)
     found = [study_report(study, progress) for study in studies]
@@ -78,13 +78,31 @@ def _check(options: Options) -> None:
         raise InputError("--stored shows what was recorded and runs nothing", hint="leave the studies and options out")
 
 
+def _is_recorded(options: Options) -> bool:
+    """Whether the recorded results answer the command: all studies, and nothing about how to run them."""
+    how = (options.units, options.time, options.reasons, options.record, options.note, options.out)
+    return history.ALL in options.studies and not options.short and all(one is None for one in how)
+
+
 def _stored(engine: Engine, options: Options, console: Console) -> int:
+    if options.stored is None:
+        _print_cost(engine, options, console)
     file = Path(options.stored) if options.stored else results.FILE
     report, origins = results.read(file, lambda name, units: engine.load_study(name, units=units))
     shown = Shown(report, origins, history.read(history.FILE), stored=True)
     _show(report, shown, options, console)
     _pages(shown, options, console)
     return 0
+
+
+def _print_cost(engine: Engine, options: Options, console: Console) -> None:
+    """What it takes to simulate all studies again, instead of showing what was recorded."""
+    from schedlab.render.cells import plural
+
+    plan, jobs = Plan(engine, _studies(options, engine), FOLDER, history.seconds(history.FILE)), _jobs(options)
+    cost = f"{plural(plan.left, 'run')}, {jobs} at a time: {clock(plan.estimate(jobs)[0])}"
+    console.say(f"recorded results; `schedlab reproduce all --units {UNITS}` simulates all studies again ({cost}),")
+    console.say("and `schedlab reproduce NAME` one of them; `schedlab reproduce --list` has their names")
 
 
 def _list(engine: Engine, console: Console) -> int:
@@ -114,7 +132,13 @@ def _with_reasons(search: Search, found: list[StudyReport], options: Options) ->
     return found if how == "none" else search.reports(found, ablate=how == "ablate")
 
 
-SHORT_UNITS = 2
+def _jobs(options: Options) -> int:
+    return options.jobs or api.default_jobs()
+
+
+UNITS, SHORT_UNITS = 6, 2
+LONG_S = 120.0
+"""A reproduction that takes longer says how to shorten it."""
 SHORT_NOTE = "This is the short form, whose results say nothing about agreement."
 
 
@@ -136,6 +160,10 @@ def _print_estimate(plan: Plan, jobs: int, options: Options, console: Console) -
     if unknown:
         text += f", and {plural(unknown, 'run')} of unknown length"
     console.say(text)
+    if seconds > LONG_S and options.time is None and not options.short:
+        units = plan.tasks[0].study.units
+        fewer = f"--units 2 takes {clock(2 * seconds / units)}, and " if units > 2 and plan.left == plan.total else ""
+        console.say(f"to shorten it: {fewer}--time MIN leaves out what does not end within so many minutes")
     if options.time is not None and seconds > 60 * options.time:
         console.say(f"that is more than --time {options.time}: runs that do not fit are left out and listed")
 

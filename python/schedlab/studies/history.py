@@ -1,4 +1,4 @@
-"""The record of how the studies came out, one column per mechanism that landed: docs/studies/history.json."""
+"""The record of how the studies came out, one column per mechanism that landed: history.json in this folder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from schedlab.errors import InputError, not_written
 from schedlab.studies.score import Score
 
 SCHEMA = "schedlab.studies/1"
-FILE = Path("docs") / "studies" / "history.json"
+FILE = Path(__file__).with_name("history.json")
 ALL = "all"
 """The key of the sum over all studies."""
 

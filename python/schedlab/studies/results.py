@@ -1,4 +1,4 @@
-"""The stored results of the studies, docs/studies/results.json: from it and the study files the page is rendered."""
+"""The stored results of the studies, results.json in this folder: from it and the study files the page is rendered."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from schedlab.studies.score import Simulated, SpreadBetweenUnits
 from schedlab.studies.study import Case, Study
 
 SCHEMA = "schedlab.studies.results/2"
-FILE = Path("docs") / "studies" / "results.json"
+FILE = Path(__file__).with_name("results.json")
 DIGITS = 6
 
 

@@ -75,6 +75,11 @@ class Plan:
         self._seconds = {**(known or {}), **self._measured(folder)}
 
     @property
+    def total(self) -> int:
+        """How many runs there are."""
+        return sum(task.runs for task in self.tasks)
+
+    @property
     def left(self) -> int:
         """How many runs are still to be done."""
         return sum(self._left(task) for task in self.tasks)

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use schedlab_model::Nanos;
 use schedlab_sim::SimError;
 use schedlab_spec::RunSpec;
-use schedlab_trace::Kind;
+use schedlab_trace::{Kind, Sink};
 use serde::Serialize;
 
 use super::sched_event::shape;
@@ -61,8 +61,10 @@ fn event_times(
     window: Nanos,
     cancel: &AtomicBool,
 ) -> Result<([Option<Nanos>; 2], Nanos), SimError> {
-    let mut sink = EventBuffer::default();
-    let mut stepper = Stepper::new(spec, &mut sink);
+    let events = EventBuffer::default();
+    let mut sink = events.clone();
+    let mut sink: &mut dyn Sink = &mut sink;
+    let mut stepper = Stepper::new(spec, events, &mut sink);
     let own = mismatch.items[side].map_or(mismatch.time(), |item| item.event.time);
     let (mut times, mut before, mut spent) = ([None; 2], 0, 0);
     while !stepper.over && stepper.next_time() <= own + window {

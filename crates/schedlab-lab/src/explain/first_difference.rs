@@ -15,6 +15,7 @@ use schedlab_policy::fair::QueueView;
 use schedlab_policy::{Feature, FeatureInfo, KernelConfig};
 use schedlab_sim::{Decided, Detail, SimError};
 use schedlab_spec::RunSpec;
+use schedlab_trace::Sink;
 use serde::Serialize;
 
 use super::costs::{costs, Costs};
@@ -167,8 +168,10 @@ fn record_decisions(
     side: usize,
     cancel: &AtomicBool,
 ) -> Result<Vec<Decided>, SimError> {
-    let mut sink = EventBuffer::default();
-    let mut stepper = Stepper::new(spec, &mut sink);
+    let events = EventBuffer::default();
+    let mut sink = events.clone();
+    let mut sink: &mut dyn Sink = &mut sink;
+    let mut stepper = Stepper::new(spec, events, &mut sink);
     let pids: Vec<Pid> = mismatch.items.iter().flatten().map(SchedEvent::pid).collect();
     // A lazy reschedule request may be older than the CPU's last event.
     let cause = mismatch.items[side].and_then(|item| item.cause).map_or(Nanos::MAX, |cause| cause.time);
@@ -217,8 +220,10 @@ pub(super) struct Snapshot {
 
 /// Repeats a run up to just before the moment.
 pub(super) fn snapshot(spec: &RunSpec, cpu: CpuId, moment: Nanos, cancel: &AtomicBool) -> Result<Snapshot, SimError> {
-    let mut sink = EventBuffer::default();
-    let mut stepper = Stepper::new(spec, &mut sink);
+    let events = EventBuffer::default();
+    let mut sink = events.clone();
+    let mut sink: &mut dyn Sink = &mut sink;
+    let mut stepper = Stepper::new(spec, events, &mut sink);
     while !stepper.over && stepper.next_time() < moment {
         stepper.step(cancel)?;
     }

@@ -16,6 +16,7 @@ use schedlab_policy::decision_view::ActionKind;
 use schedlab_policy::Version;
 use schedlab_sim::{Decided, Detail, SimError};
 use schedlab_spec::RunSpec;
+use schedlab_trace::Sink;
 use serde::Serialize;
 
 use super::first_difference::{side_of, snapshot, Side, Snapshot};
@@ -294,8 +295,10 @@ fn recorded(
     at: Nanos,
     cancel: &AtomicBool,
 ) -> Result<(Option<Decided>, Option<SchedEvent>), SimError> {
-    let mut sink = EventBuffer::default();
-    let mut stepper = Stepper::new(spec, &mut sink);
+    let events = EventBuffer::default();
+    let mut sink = events.clone();
+    let mut sink: &mut dyn Sink = &mut sink;
+    let mut stepper = Stepper::new(spec, events, &mut sink);
     while !stepper.over && stepper.next_time() < at {
         stepper.step(cancel)?;
     }

@@ -10,12 +10,13 @@ use std::sync::atomic::AtomicBool;
 
 use schedlab_model::{KernelId, Nanos, Pid};
 use schedlab_policy::decision::{Action, Decision};
-use schedlab_sim::{Detail, Session, SimError};
+use schedlab_sim::{Detail, SimError};
 use schedlab_spec::RunSpec;
 use schedlab_trace::{Event, Flags, Kind, Sink};
 
 use super::stepper::seen;
 use super::waits::{waits, Wait};
+use crate::erased::ErasedSession;
 use crate::tail::{changes_runtime, note_throttling, Kernel, Names};
 use crate::timeline::plan;
 
@@ -197,7 +198,8 @@ fn walk(
     let follower = Follower { id, measure, tasks, numbers: BTreeMap::new(), ended: Vec::new(), interrupt: false };
     let shared = Shared(Rc::new(RefCell::new(follower)));
     let (mut sink, mut names) = (shared.clone(), Names::new());
-    let mut session = Session::new(spec, &mut sink);
+    let mut sink: &mut dyn Sink = &mut sink;
+    let mut session = ErasedSession::new(spec, &mut sink);
     if decisions {
         session.record(Detail::Decisions);
     }

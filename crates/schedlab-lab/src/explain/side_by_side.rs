@@ -10,6 +10,7 @@ use schedlab_model::{CpuId, Nanos};
 use schedlab_policy::decision::{Action, Decision};
 use schedlab_sim::SimError;
 use schedlab_spec::RunSpec;
+use schedlab_trace::Sink;
 
 use super::sched_event::SchedEvent;
 use super::stepper::{CpuEvents, EventBuffer, Stepper};
@@ -51,9 +52,10 @@ struct Decisions {
 
 /// Runs both specifications side by side; `None` if all scheduler events agree.
 pub(super) fn first_mismatch(specs: [&RunSpec; 2], cancel: &AtomicBool) -> Result<Option<Mismatch>, SimError> {
-    let mut sinks = [EventBuffer::default(), EventBuffer::default()];
-    let [sink_a, sink_b] = &mut sinks;
-    let mut steppers = [Stepper::new(specs[0], sink_a), Stepper::new(specs[1], sink_b)];
+    let [events_a, events_b] = [EventBuffer::default(), EventBuffer::default()];
+    let (mut sink_a, mut sink_b) = (events_a.clone(), events_b.clone());
+    let [mut sink_a, mut sink_b]: [&mut dyn Sink; 2] = [&mut sink_a, &mut sink_b];
+    let mut steppers = [Stepper::new(specs[0], events_a, &mut sink_a), Stepper::new(specs[1], events_b, &mut sink_b)];
     let mut decisions = Decisions::new(steppers[0].cpus.len());
     let (mut found, mut common): (Option<Mismatch>, u64) = (None, 0);
     loop {

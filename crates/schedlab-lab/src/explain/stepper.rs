@@ -9,9 +9,11 @@ use std::sync::atomic::AtomicBool;
 use schedlab_model::{CpuId, Nanos, Pid};
 use schedlab_policy::decision::{Action, Decision};
 use schedlab_policy::Resched;
-use schedlab_sim::{Decided, Detail, Session, SimError};
+use schedlab_sim::{Decided, Detail, SimError};
 use schedlab_spec::RunSpec;
 use schedlab_trace::{Event, Kind, Sink};
+
+use crate::erased::ErasedSession;
 
 use super::sched_event::{Cause, SchedEvent};
 
@@ -49,7 +51,7 @@ pub(super) fn seen(spec: &RunSpec) -> &RunSpec {
 
 /// A run in progress, advanced by [`Stepper::step`].
 pub(super) struct Stepper<'a> {
-    pub session: Session<'a, EventBuffer>,
+    pub session: ErasedSession<'a>,
     pub cpus: Vec<CpuEvents>,
     /// The CPUs that had scheduler events in the last instant.
     pub touched: Vec<CpuId>,
@@ -62,9 +64,9 @@ pub(super) struct Stepper<'a> {
 }
 
 impl<'a> Stepper<'a> {
-    pub fn new(spec: &'a RunSpec, sink: &'a mut EventBuffer) -> Self {
-        let buffer = sink.clone();
-        let mut session = Session::new(spec, sink);
+    /// `sink` is the sink of `buffer`.
+    pub fn new(spec: &RunSpec, buffer: EventBuffer, sink: &'a mut &'a mut dyn Sink) -> Self {
+        let mut session = ErasedSession::new(spec, sink);
         session.record(Detail::Decisions);
         let cpus = (0..seen(spec).machine.topology.nr_cpus()).map(|_| CpuEvents::default()).collect();
         Stepper { session, cpus, touched: Vec::new(), decided: Vec::new(), woken: Vec::new(), over: false, buffer }

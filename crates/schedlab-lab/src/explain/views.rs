@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use crate::erased::ErasedSession;
 use schedlab_model::Pid;
 use schedlab_policy::decision::Decision;
 pub use schedlab_policy::decision_view::DecisionView;
 use schedlab_policy::Version;
-use schedlab_sim::{Decided, Session};
-use schedlab_trace::Sink;
+use schedlab_sim::Decided;
 
 /// The name `workload/program` of each task, by pid.
 pub type TaskNames = BTreeMap<Pid, String>;
@@ -31,11 +31,11 @@ pub(super) fn pid_of(decision: &Decision) -> Option<Pid> {
 pub type GroupNames = BTreeMap<u32, String>;
 
 /// The paths of all groups.
-pub(super) fn groups<S: Sink>(session: &Session<'_, S>) -> GroupNames {
+pub(super) fn groups(session: &ErasedSession<'_>) -> GroupNames {
     session.groups().collect()
 }
 
 /// The names of all tasks created so far.
-pub(super) fn names<S: Sink>(session: &Session<'_, S>) -> TaskNames {
+pub(super) fn names(session: &ErasedSession<'_>) -> TaskNames {
     session.tasks().map(|task| (task.pid, task.name)).collect()
 }

@@ -9,7 +9,7 @@ use schedlab_policy::decision_view::{ActionKind, TaskState};
 use schedlab_policy::fair::{GroupId, QueueView};
 use schedlab_sim::{CpuView, Decided, Detail, Life, SimError, TaskView};
 use schedlab_spec::RunSpec;
-use schedlab_trace::{Event, Kind};
+use schedlab_trace::{Event, Kind, Sink};
 use serde::Serialize;
 
 use super::stepper::{seen, EventBuffer, Stepper};
@@ -131,8 +131,10 @@ struct RunnerHistory {
 
 /// Runs the specification up to `at`, and from there until the task's state changes.
 pub fn why(spec: &RunSpec, selector: &TaskSelector, at: Nanos, cancel: &AtomicBool) -> Result<Why, WhyError> {
-    let mut sink = EventBuffer::default();
-    let mut stepper = Stepper::new(spec, &mut sink);
+    let events = EventBuffer::default();
+    let mut sink = events.clone();
+    let mut sink: &mut dyn Sink = &mut sink;
+    let mut stepper = Stepper::new(spec, events, &mut sink);
     stepper.session.record(Detail::Placements);
     let mut runners = vec![RunnerHistory::default(); stepper.cpus.len()];
     let mut history = TaskHistory::default();

@@ -7,11 +7,13 @@
 mod account;
 mod free;
 mod history;
+mod kept;
 mod kernel;
 mod load;
 mod names;
 mod path;
 mod reduce;
+mod samples;
 #[cfg(test)]
 mod tests;
 mod threads;
@@ -25,10 +27,12 @@ use schedlab_trace::{Digest, Tee};
 use crate::run::LabError;
 use crate::timeline::plan;
 pub(crate) use history::{Stay, What};
+pub use kept::Kept;
 pub(crate) use kernel::Kernel;
 pub(crate) use names::Names;
 pub(crate) use path::Step;
-use reduce::Reduction;
+pub(crate) use reduce::Reduction;
+use samples::{By, Samples};
 pub(crate) use throttle::{changes_runtime, note_throttling};
 
 /// The question about a run.
@@ -56,7 +60,25 @@ pub struct Question {
 /// Memory grows with the number of living tasks and of CPUs, not with the length of the run: see `history::STAYS`,
 /// `history::SLICES`, `free::CHANGES` and `threads::CHANGES`. Time before what they keep is the part `unknown`.
 pub fn tail<W: Watch>(spec: &RunSpec, question: &Question, watch: &W) -> Result<serde_json::Value, LabError> {
-    let mut reduction = Reduction::new(question, spec.warmup, spec.duration);
+    let by = By::Bands(question.bands.clone());
+    let reduction = reduction(spec, vec![Samples::new(&question.metric, by, spec.warmup, spec.duration)]);
+    let (Tee(digest, reduction), end) = throttle::run(spec, Tee(Digest::default(), reduction), watch)?;
+    let mut json = reduction.finish(end).answer(question).unwrap_or_default();
+    json["digest"] = digest.hex().into();
+    json["events"] = digest.events().into();
+    let unseen = spec.guests.iter().skip(1).map(|guest| &guest.run).chain((!spec.guests.is_empty()).then_some(spec));
+    json["quota"] = unseen.into_iter().any(has_quota).into();
+    Ok(json)
+}
+
+/// A sink that keeps the samples of some metrics, so that questions about them need no second run: see [`Kept::tail`].
+pub(crate) fn keeper(spec: &RunSpec, metrics: &[String]) -> Reduction {
+    let samples = |metric: &String| Samples::new(metric, By::Buckets, spec.warmup, spec.duration);
+    reduction(spec, metrics.iter().map(samples).collect())
+}
+
+fn reduction(spec: &RunSpec, metrics: Vec<Samples>) -> Reduction {
+    let mut reduction = Reduction::new(metrics, spec.warmup);
     reduction.kernel("", 0, spec.machine.topology.nr_cpus(), &plan(spec, spec));
     for guest in spec.guests.iter() {
         reduction.kernel(
@@ -66,11 +88,10 @@ pub fn tail<W: Watch>(spec: &RunSpec, question: &Question, watch: &W) -> Result<
             &plan(&guest.run, spec),
         );
     }
-    let (Tee(digest, reduction), end) = throttle::run(spec, Tee(Digest::default(), reduction), watch)?;
-    let mut json = reduction.finish(end);
-    json["digest"] = digest.hex().into();
-    json["events"] = digest.events().into();
-    let unseen = spec.guests.iter().skip(1).map(|guest| &guest.run).chain((!spec.guests.is_empty()).then_some(spec));
-    json["quota"] = unseen.flat_map(|run| run.cgroups.iter()).any(|cgroup| cgroup.bandwidth.is_some()).into();
-    Ok(json)
+    reduction
+}
+
+/// Whether a control group of the kernel has a quota.
+fn has_quota(spec: &RunSpec) -> bool {
+    spec.cgroups.iter().any(|cgroup| cgroup.bandwidth.is_some())
 }

@@ -7,6 +7,7 @@ use schedlab_workload::{Better, MetricDecl, MetricKind, Unit};
 use serde_json::{json, Value};
 
 use super::reduce::Reduction;
+use super::samples::{By, Samples};
 use super::Question;
 
 const WEB: Pid = 5;
@@ -29,9 +30,19 @@ fn plan() -> Plan {
     Plan { metrics: vec![entry("latency", false), entry("until_taken", true)], ..Plan::default() }
 }
 
+fn asked(question: &Question) -> Reduction {
+    Reduction::new(vec![Samples::new(&question.metric, By::Bands(question.bands.clone()), 0, 1_000)], 0)
+}
+
+fn answer(reduction: Reduction) -> Value {
+    let kept = reduction.finish(1_000);
+    let question = Question { metric: kept.metrics[0].metric.clone(), bands: vec![(0, 10_000)] };
+    kept.answer(&question).unwrap()
+}
+
 fn reduction(metric: &str, cpus: usize) -> Reduction {
     let question = Question { metric: metric.into(), bands: vec![(0, 10_000)] };
-    let mut reduction = Reduction::new(&question, 0, 1_000);
+    let mut reduction = asked(&question);
     reduction.kernel("", 0, cpus, &plan());
     for (pid, name) in [(WEB, "web"), (HOG, "hog")] {
         reduction.name(KernelId::FIRST, pid, name);
@@ -89,7 +100,7 @@ fn found(metric: &str, cpus: usize) -> Value {
     let mut reduction = reduction(metric, cpus);
     reduction.name(KernelId::FIRST, 7, "cc1");
     request().iter().for_each(|event| reduction.event(event));
-    reduction.finish(1_000)
+    answer(reduction)
 }
 
 #[test]
@@ -123,7 +134,7 @@ fn what_the_threads_did_meanwhile_is_counted() {
     let mut reduction = reduction("web.until_taken", 2);
     request().iter().for_each(|event| reduction.event(event));
     reduction.event(&sample(570, 1, 250));
-    let found = reduction.finish(1_000);
+    let found = answer(reduction);
     // From 320 to 570: ran 30 + 30 + 70, waited 70 + 30, slept 20.
     assert_eq!(found["slowest"][0]["threads"], json!([130, 100, 20, 0]));
 }
@@ -144,7 +155,7 @@ fn an_interrupt_that_wakes_is_not_the_task_it_interrupts() {
         }
         reduction.event(&event);
     }
-    assert_eq!(reduction.finish(1_000)["bands"][0]["wakers"], json!([["interrupt", "", 20]]));
+    assert_eq!(answer(reduction)["bands"][0]["wakers"], json!([["interrupt", "", 20]]));
 }
 
 /// The vCPU runs on the host from 100 to 200 and from 300 to 400; in between the hog has its CPU. In the guest the task
@@ -152,7 +163,7 @@ fn an_interrupt_that_wakes_is_not_the_task_it_interrupts() {
 #[test]
 fn a_vcpu_without_a_cpu_is_time_stolen() {
     let question = Question { metric: "web.latency".into(), bands: vec![(0, 10_000)] };
-    let mut reduction = Reduction::new(&question, 0, 1_000);
+    let mut reduction = asked(&question);
     reduction.kernel("", 0, 1, &Plan::default());
     reduction.kernel("vm", 0, 1, &plan());
     reduction.name(KernelId(0), 9, "vm/0");
@@ -167,7 +178,7 @@ fn a_vcpu_without_a_cpu_is_time_stolen() {
     ] {
         reduction.event(&event);
     }
-    let found = reduction.finish(1_000);
+    let found = answer(reduction);
     let band = &found["bands"][0];
     let want = parts(&[("stolen", 100), ("ran", 170)]);
     assert_eq!(band["parts"], want);
@@ -179,7 +190,7 @@ fn a_vcpu_without_a_cpu_is_time_stolen() {
 #[test]
 fn a_timer_that_a_vcpu_handles_late_is_time_stolen() {
     let question = Question { metric: "web.latency".into(), bands: vec![(0, 10_000)] };
-    let mut reduction = Reduction::new(&question, 0, 1_000);
+    let mut reduction = asked(&question);
     reduction.kernel("", 0, 1, &Plan::default());
     reduction.kernel("vm", 0, 1, &plan());
     reduction.name(KernelId(0), 9, "vm/0");
@@ -199,7 +210,7 @@ fn a_timer_that_a_vcpu_handles_late_is_time_stolen() {
     ] {
         reduction.event(&event);
     }
-    let found = reduction.finish(1_000);
+    let found = answer(reduction);
     let want = parts(&[("waking", 5), ("stolen", 150), ("ran", 10), ("slept", 5)]);
     assert_eq!(found["bands"][0]["parts"], want);
 }
@@ -215,7 +226,7 @@ fn what_is_forgotten_is_unknown() {
     }
     reduction.event(&switch(10 * stays, 0, 0, Running, WEB));
     reduction.event(&sample(10 * stays, 0, 10 * stays));
-    let slow = &reduction.finish(1_000)["slowest"][0];
+    let slow = &answer(reduction)["slowest"][0];
     let parts = slow["parts"].as_object().unwrap();
     let sum: u64 = parts.values().filter_map(Value::as_u64).sum();
     assert_eq!(sum, 10 * stays);
@@ -234,7 +245,7 @@ fn a_wait_is_behind_what_ran_where_the_task_was_queued() {
     reduction.event(&switch(190, 1, 0, TaskState::Running, WEB));
     reduction.event(&switch(200, 0, HOG, TaskState::Sleeping, 0));
     reduction.event(&sample(240, 0, 140));
-    let band = &reduction.finish(1_000)["bands"][0];
+    let band = &answer(reduction)["bands"][0];
     let want = parts(&[("behind", 80), ("waking", 10), ("ran", 50)]);
     assert_eq!((&band["parts"], &band["before"]), (&want, &json!({ "hog": 80 })));
 }
@@ -264,7 +275,7 @@ fn exchange(reduction: &mut Reduction) {
 fn the_path_of_a_request_follows_the_task_that_serves_it() {
     let mut reduction = reduction("web.latency", 2);
     exchange(&mut reduction);
-    let band = &reduction.finish(1_000)["bands"][0];
+    let band = &answer(reduction)["bands"][0];
     // From 90: runs to 100; the worker waits 150 behind the hog, runs 50, sleeps 50, leaves idle in 10, runs 40; 10 to
     // wake the client, which runs 40.
     let want = parts(&[("ran", 10 + 40), ("behind", 150), ("served", 50 + 40), ("slept", 50), ("waking", 10 + 10)]);
@@ -288,7 +299,7 @@ fn throttled_time_is_a_part_with_the_name_of_its_group() {
     }
     reduction.event(&switch(250, 0, HOG, Running, WEB));
     reduction.event(&sample(300, 0, 300));
-    let found = reduction.finish(1_000);
+    let found = answer(reduction);
     let band = &found["bands"][0];
     assert_eq!(band["parts"], parts(&[("ran", 150), ("behind", 20 + 50), ("throttled", 80)]));
     assert_eq!((&band["pools"], &band["before"]), (&json!({ "/web": 80 }), &json!({ "hog": 70 })));
@@ -308,7 +319,7 @@ fn a_request_in_a_queue_waits_for_the_cpu_of_its_thread() {
     ] {
         reduction.event(&event);
     }
-    let band = &reduction.finish(1_000)["bands"][0];
+    let band = &answer(reduction)["bands"][0];
     assert_eq!(band["parts"], parts(&[("queued", 80 + 50), ("behind", 150)]));
     assert_eq!((&band["in_queue"], &band["before"]), (&json!(280), &json!({ "hog": 150 })));
 }

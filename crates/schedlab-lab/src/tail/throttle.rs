@@ -8,9 +8,11 @@ use std::rc::Rc;
 
 use schedlab_model::{CpuId, KernelId, Nanos, Pid, TaskId};
 use schedlab_policy::decision::Action;
-use schedlab_sim::{Detail, Session, SimError, Watch};
+use schedlab_sim::{Detail, SimError, Watch};
 use schedlab_spec::RunSpec;
 use schedlab_trace::{Digest, Event, Flags, Sink, Tee};
+
+use crate::erased::ErasedSession;
 
 use super::kernel::Kernel;
 use super::names::Names;
@@ -48,7 +50,8 @@ impl Sink for Shared {
 pub fn run<W: Watch>(spec: &RunSpec, sinks: Sinks, watch: &W) -> Result<(Sinks, Nanos), SimError> {
     let shared = Shared(Rc::new(RefCell::new(sinks)));
     let mut sink = shared.clone();
-    let mut session = Session::new(spec, &mut sink);
+    let mut erased: &mut dyn Sink = &mut sink;
+    let mut session = ErasedSession::new(spec, &mut erased);
     session.record(Detail::Decisions);
     let kernel = session.kernel_id().index();
     shared.0.borrow_mut().1.watch_throttling(kernel);
@@ -77,7 +80,7 @@ pub fn changes_runtime(action: Action) -> bool {
 
 /// Looks at the tasks whose runtime may have changed in the last instant: all that wait if a decision has `changed` it,
 /// else those that were enqueued.
-pub fn note_throttling<S: Sink>(session: &Session<'_, S>, changed: bool, kernel: &mut Kernel, names: &mut Names) {
+pub fn note_throttling(session: &ErasedSession<'_>, changed: bool, kernel: &mut Kernel, names: &mut Names) {
     let enqueued = kernel.take_enqueued();
     for pid in if changed { kernel.waiting() } else { enqueued } {
         let by = out_of_runtime(session, pid).map(|name| names.number(&name));
@@ -86,7 +89,7 @@ pub fn note_throttling<S: Sink>(session: &Session<'_, S>, changed: bool, kernel:
 }
 
 /// What has no runtime left for the task.
-fn out_of_runtime<S: Sink>(session: &Session<'_, S>, pid: Pid) -> Option<String> {
+fn out_of_runtime(session: &ErasedSession<'_>, pid: Pid) -> Option<String> {
     let sched = session.sched();
     // Sessions do not use the ids of tasks again.
     let task = TaskId(u32::try_from(pid).ok()?.checked_sub(1)?);

@@ -14,6 +14,7 @@ use schedlab_sim::Watch;
 use schedlab_spec::RunSpec;
 use schedlab_trace::{Digest, Tee};
 
+use crate::erased;
 use crate::run::LabError;
 use reduce::Reduction;
 
@@ -43,11 +44,7 @@ pub fn timeline<W: Watch>(
         );
     }
     let mut sink = Tee(Digest::default(), reduction);
-    if spec.guests.is_empty() {
-        schedlab_sim::run(spec, &mut sink, watch)?;
-    } else {
-        schedlab_sim::run_virtual(spec, &mut sink, watch)?;
-    }
+    erased::run(spec, &mut sink, watch)?;
     let Tee(digest, reduction) = sink;
     let mut json = reduction.finish();
     json["digest"] = digest.hex().into();

@@ -12,7 +12,13 @@ REASONS = ("none", "explain", "ablate")
 
 def flags(p: argparse.ArgumentParser) -> None:
     """The studies, the number of runs, and the destination of the results."""
-    p.add_argument("studies", nargs="*", metavar="STUDY|all", help="study names or files; `all` for all studies")
+    p.add_argument(
+        "studies",
+        nargs="*",
+        metavar="STUDY|all",
+        help="study names or files; `all` for all studies, whose recorded results are shown: with --units, --short, "
+        "--time, --reasons, --record or --out, they are simulated again, which takes hours",
+    )
     p.add_argument("--list", action="store_true", help="list the studies and exit")
     p.add_argument("--units", type=values.units, metavar="N", help="runs per variant (default: 6)")
     p.add_argument("--short", action="store_true", help="run a short form, which only shows that a study runs")
@@ -36,7 +42,7 @@ def flags(p: argparse.ArgumentParser) -> None:
     p.add_argument(
         "--record",
         metavar="NAME",
-        help="keep the results in docs/studies/results.json, and their scores in history.json under this name",
+        help="keep the results in results.json of the package, and their scores in history.json under this name",
     )
     p.add_argument("--note", metavar="TEXT", help="a sentence about the recorded results, shown on the page")
     p.add_argument(
@@ -44,6 +50,6 @@ def flags(p: argparse.ArgumentParser) -> None:
         nargs="?",
         const="",
         metavar="FILE",
-        help="show the results recorded last, without running anything (default: docs/studies/results.json)",
+        help="show the results recorded last, without running anything (default: those of the package)",
     )
     p.add_argument("--out", type=Path, metavar="DIR", help="store the runs in DIR (default: schedlab-results/studies)")
