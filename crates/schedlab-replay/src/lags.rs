@@ -10,71 +10,33 @@
 //! wrong, until its queue is empty or [`AGREEING`] decisions in a row agree again. Lags end (a delayed dequeue and an
 //! empty queue leave none), and models that have become the same are one again.
 
+mod dice;
+mod effort;
+mod past;
+
 use std::collections::BTreeMap;
 
-use schedlab_model::{stream, CpuId, Stream};
+use schedlab_model::CpuId;
 use schedlab_policy::CpuIdle;
 
 use crate::balance::Balances;
 use crate::decision::{Decision, Outcome, Unjudged};
-use crate::guess::{part, Guess, WHOLE};
 use crate::model::Model;
-use crate::operation::{First, Input, Location, NewTask, Operation, Switch, Wakeup};
+use crate::operation::{Input, Operation, Switch};
 use crate::placement::Placements;
 use crate::tally::Tally;
-
-/// How many models follow a row while something is unknown.
-const MODELS: usize = 128;
-
-/// How many are tried to fill the gaps when some were dropped.
-const TRIES: usize = 400;
-
-/// How many are tried where none agrees with a decision; half as many after each time that it was in vain.
-const PATIENCE: usize = 3200;
+use dice::Dice;
+pub use effort::Effort;
+use past::{adds_queued, brings_unknown, ways, Entry, Followed, Hypothesis, Past, Way};
 
 /// How many operations are followed again at most; what is older counts as settled.
 const MEMORY: usize = 40960;
-
-/// Operations that the models of a row may follow, those of the search included, before the effort is halved; again
-/// after as many more. A trace of any length is followed in time proportional to it.
-const EFFORT_LASTS: u64 = 50_000_000;
-
-/// So much is allowed on top for each operation of the trace.
-const STEPS_EACH: u64 = 4;
-
-/// The fewest models that follow a row while something is unknown.
-const FEWEST_MODELS: usize = 4;
 
 /// Operations between two searches for models that have become equal.
 const BETWEEN_MERGES: usize = 32;
 
 /// So many decisions in a row that agree show that the state of a CPU is right again.
 const AGREEING: u32 = 16;
-
-/// How hard unknown lags are searched for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Effort {
-    /// How many models follow a row while something is unknown.
-    pub models: usize,
-    /// How many are tried to fill the gaps when some were dropped.
-    pub tries: usize,
-    /// How many are tried where none agrees with a decision.
-    pub patience: usize,
-}
-
-impl Default for Effort {
-    fn default() -> Self {
-        Effort { models: MODELS, tries: TRIES, patience: PATIENCE }
-    }
-}
-
-impl Effort {
-    /// A part of it.
-    pub fn divided(self, by: usize) -> Effort {
-        let Effort { models, tries, patience } = self;
-        Effort { models: models / by, tries: tries / by, patience: patience / by }
-    }
-}
 
 /// A version row: its score, and the models that follow it, one unless something is unknown.
 pub struct Row {
@@ -89,35 +51,8 @@ pub struct Row {
     eevdf: bool,
     /// Operations that its models have followed, those of the search included: what the row has cost.
     pub steps: u64,
-    /// How many of these may have been followed before the effort is halved.
-    allowed: u64,
     /// CPUs on which no lag explains a decision, with the number of decisions in a row that have agreed since.
     unexplained: BTreeMap<CpuId, u32>,
-}
-
-struct Hypothesis {
-    model: Model,
-    /// What leads to it; never empty. Several ways that lead to the same are one model.
-    ways: Vec<Way>,
-}
-
-/// One of the past's models, and what unknown tasks since were taken for.
-#[derive(Clone, Default, Debug)]
-struct Way {
-    origin: usize,
-    guesses: Vec<Guess>,
-}
-
-/// Since the first unknown task.
-struct Past {
-    origins: Vec<Model>,
-    log: Vec<Entry>,
-}
-
-struct Entry {
-    input: Input,
-    /// Which of the operation's decisions some model agreed with: one bit each.
-    explained: u32,
 }
 
 impl Row {
@@ -130,12 +65,11 @@ impl Row {
             balances,
             models: vec![first],
             past: None,
-            dice: Dice(stream(0, "lags")),
+            dice: Dice::new(),
             effort: Effort::default(),
-            patience: PATIENCE,
+            patience: Effort::default().patience,
             eevdf,
             steps: 0,
-            allowed: EFFORT_LASTS,
             unexplained: BTreeMap::new(),
         }
     }
@@ -160,7 +94,6 @@ impl Row {
             hypothesis.apply(input);
         }
         self.steps += self.models.len() as u64;
-        self.allowed += STEPS_EACH;
         match &input.operation {
             Operation::SelectTaskRq(select) => self.placements.select(select, input.time, &mut self.models[0].model),
             Operation::SchedBalanceRq(pass) => {
@@ -190,24 +123,13 @@ impl Row {
         if due && self.models.len() > 1 {
             self.merge();
         }
-        if self.steps > self.allowed {
-            self.tire();
-        }
+        self.effort.followed_by(self.models.len());
+        self.models.truncate(self.effort.affordable());
         if self.past.as_ref().is_some_and(|past| past.log.len() >= MEMORY) {
             match self.models.len() {
                 1 => self.past = None,
                 _ => self.settle(),
             }
-        }
-    }
-
-    /// The search has taken long: from here on fewer models are followed and fewer are tried.
-    fn tire(&mut self) {
-        self.allowed += EFFORT_LASTS;
-        if self.effort.models > FEWEST_MODELS {
-            self.effort = self.effort.divided(2);
-            self.patience = self.patience.min(self.effort.patience);
-            self.models.truncate(self.effort.models);
         }
     }
 
@@ -226,9 +148,10 @@ impl Row {
             self.settle();
         }
         let old = std::mem::take(&mut self.models);
-        let each = (self.effort.models / ways(&old)).max(1);
+        let affordable = self.effort.affordable();
+        let each = (affordable / ways(&old)).max(1);
         let all = old.iter().flat_map(|hypothesis| hypothesis.ways.iter().map(|way| (&hypothesis.model, way)));
-        for (nth, (model, way)) in all.enumerate() {
+        for (nth, (model, way)) in all.take(affordable).enumerate() {
             for copy in 0..each {
                 // None in one of several alike, or in every other of several that differ.
                 let none = if each > 1 { copy == 0 } else { nth % 2 == 0 };
@@ -333,6 +256,7 @@ impl Row {
         let found = self.derive(self.patience, self.effort.models / 4);
         if found.is_empty() {
             self.patience /= 2;
+            self.effort.halve();
             return false;
         }
         self.patience = self.effort.patience;
@@ -341,11 +265,12 @@ impl Row {
         true
     }
 
-    /// Fills the gaps that dropped models left.
+    /// Fills the gaps that dropped models left, unless the state of a CPU is wrong: what is derived then is wrong too.
     fn fill(&mut self) {
         let left = ways(&self.models);
-        if left < self.effort.models / 2 {
-            let more = self.derive(self.effort.tries, self.effort.models - left);
+        let affordable = self.effort.affordable();
+        if left < affordable / 2 && self.unexplained.is_empty() {
+            let more = self.derive(self.effort.tries, affordable - left);
             self.models.extend(more);
         }
     }
@@ -357,7 +282,7 @@ impl Row {
         let Some(past) = &self.past else { return found };
         let mut ways: Vec<Way> = self.models.iter().flat_map(|hypothesis| hypothesis.ways.iter().cloned()).collect();
         for _ in 0..tries {
-            if found.len() == wanted {
+            if found.len() == wanted || self.effort.is_spent() {
                 break;
             }
             let [way, a, b] = [(); 3].map(|()| &ways[self.dice.below(ways.len())]);
@@ -369,6 +294,7 @@ impl Row {
             let Some(guesses) = guesses else { continue };
             let (followed, steps) = past.follow(Way { origin, guesses });
             self.steps += steps;
+            self.effort.spend(steps);
             match followed {
                 Followed::Explains(hypothesis) => found.push(*hypothesis),
                 Followed::AllButLast(way) if ways.len() < 4 * self.effort.models => ways.push(way),
@@ -400,168 +326,5 @@ impl Row {
     }
 }
 
-fn ways(models: &[Hypothesis]) -> usize {
-    models.iter().map(|hypothesis| hypothesis.ways.len()).sum()
-}
-
-impl Hypothesis {
-    fn apply(&mut self, input: &Input) {
-        if let Some(guess) = self.ways.first().and_then(|way| way.guesses.last()) {
-            self.model.guess = *guess;
-        }
-        self.model.apply(input);
-    }
-}
-
-/// Where another way leads.
-enum Followed {
-    Explains(Box<Hypothesis>),
-    AllButLast(Way),
-    Refuted,
-}
-
-impl Past {
-    /// Follows the row again another way; how many operations that took.
-    fn follow(&self, way: Way) -> (Followed, u64) {
-        let Some(mut model) = self.origins.get(way.origin).cloned() else { return (Followed::Refuted, 0) };
-        let mut next = way.guesses.iter();
-        for (nth, entry) in self.log.iter().enumerate() {
-            if brings_unknown(&entry.input.operation) {
-                model.guess = next.next().copied().unwrap_or_default();
-            }
-            model.apply(&entry.input);
-            if entry.refutes(&model) {
-                let last = nth + 1 == self.log.len();
-                return (if last { Followed::AllButLast(way) } else { Followed::Refuted }, nth as u64 + 1);
-            }
-        }
-        (Followed::Explains(Box::new(Hypothesis { model, ways: vec![way] })), self.log.len() as u64)
-    }
-}
-
-impl Entry {
-    fn refutes(&self, model: &Model) -> bool {
-        let refuted = |(nth, decision): (usize, &Decision)| {
-            decision.outcome == Outcome::Differs && self.explained & 1u32.checked_shl(nth as u32).unwrap_or(0) != 0
-        };
-        model.decisions.iter().enumerate().any(refuted)
-    }
-}
-
-fn brings_unknown(operation: &Operation) -> bool {
-    matches!(
-        operation,
-        Operation::AddTask(NewTask { first: Some(First::Unknown), .. })
-            | Operation::Wakeup(Wakeup { first: Some(First::Unknown), .. })
-    )
-}
-
-/// Whether it adds a task that is on a queue.
-fn adds_queued(operation: &Operation) -> bool {
-    matches!(operation, Operation::AddTask(NewTask { at: Location::Running(_) | Location::Queued(_), .. }))
-}
-
-/// Guesses at random, the same ones in every run.
-struct Dice(Stream);
-
-impl Dice {
-    fn below(&mut self, end: usize) -> usize {
-        self.0.below(end.max(1) as u64) as usize
-    }
-
-    fn within(&mut self, from: i64, to: i64) -> i64 {
-        from + self.0.below((to - from).max(1) as u64) as i64
-    }
-
-    /// No lag, as most sleepers have.
-    fn none(&mut self, queued: bool) -> Guess {
-        Guess { lag: 0, used: self.within(0, WHOLE), queued }
-    }
-
-    /// The `nth` of so many models that share the range out; the ends first. A queued task's wider range is left to the
-    /// search.
-    fn some(&mut self, nth: usize, models: usize, queued: bool) -> Guess {
-        let step = 2 * WHOLE / models as i64;
-        let lag = match nth {
-            1 => WHOLE,
-            2 => -WHOLE,
-            _ => (nth as i64 * step - WHOLE + self.within(0, step)).clamp(-WHOLE, WHOLE),
-        };
-        Guess { lag, used: self.within(0, WHOLE), queued }
-    }
-
-    /// Guesses like `one`, changed in one place: to nothing, to anything, or by a distance of any size.
-    fn change(&mut self, one: &[Guess]) -> Option<Vec<Guess>> {
-        let mut guesses = one.to_vec();
-        let nth = self.below(guesses.len());
-        let guess = guesses.get_mut(nth)?;
-        let near = WHOLE >> self.below(24);
-        match self.below(8) {
-            0 => guess.lag = 0,
-            1 => guess.lag = self.within(-guess.limit(), guess.limit()),
-            2 => guess.used += self.within(-near, near),
-            _ => guess.lag += self.within(-near, near),
-        }
-        *guess = guess.bounded();
-        Some(guesses)
-    }
-
-    /// Guesses like `one`, all changed together the way by which two others differ: what is known of lags binds them to
-    /// each other more than it bounds any of them.
-    fn shift(&mut self, one: &[Guess], a: &[Guess], b: &[Guess]) -> Option<Vec<Guess>> {
-        let much = self.within(-WHOLE, WHOLE);
-        let moved = |one: i64, a: i64, b: i64| one + part(much, b - a);
-        let all = one.iter().zip(a.iter().zip(b));
-        let guesses = all.map(|(one, (a, b))| Guess {
-            lag: moved(one.lag, a.lag, b.lag),
-            used: moved(one.used, a.used, b.used),
-            queued: one.queued,
-        });
-        (a != b && a.len() == one.len()).then(|| guesses.map(Guess::bounded).collect())
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use schedlab_model::MSEC;
-    use schedlab_policy::{KernelConfig, Version};
-    use schedlab_trace::Header;
-
-    use super::*;
-    use crate::groups::InitialGroups;
-    use crate::operation::{Caller, Charge, Weight};
-    use crate::topology::Machine;
-
-    /// A task runs for so many ms though another one was queued when the recording began.
-    fn unexplained(ms: u64) -> (u64, u64) {
-        let config = KernelConfig::new(Version::find("6.12.107").unwrap(), 1, 250);
-        let machine = Machine::of(&Header::default(), 1);
-        let topology = Arc::new(machine.topology.clone());
-        let placements = Placements::new(&config, machine, 0, 0, 0);
-        let model = Model::new(config, topology, Tally::default(), Arc::new(InitialGroups::default()), false);
-        let mut row = Row::new(model, Tally::default(), placements, Balances::new(0, 0, 0));
-        let (cpu, first) = (CpuId(0), Some(First::Unknown));
-        let apply = |row: &mut Row, time, operation| row.apply(&Input { time, cpu, operation });
-        for (pid, at) in [(1, Location::Running(cpu)), (2, Location::Queued(cpu))] {
-            apply(&mut row, 0, Operation::AddTask(NewTask { pid, weight: Weight::Nice(0), at, group: None, first }));
-        }
-        for (time, ran) in (1..=ms).map(|nth| (nth * MSEC, MSEC)) {
-            let charge = Charge { cpu, pid: 1, ran, printed: None, caller: Caller::NoCheck, waking_at: None };
-            apply(&mut row, time, Operation::UpdateCurr(charge));
-            apply(&mut row, time, Operation::Repick { cpu, certain: true });
-        }
-        row.tally.unexplained()
-    }
-
-    /// 6.12 bounds a sleeper's lag by a tick of 4 ms: behind by as much, a task waits for 8 ms beside one other. A
-    /// queued task may have run for a slice more, and wait for another tick.
-    #[test]
-    fn a_queued_task_may_lag_further_behind_than_a_sleeper() {
-        for ms in [1, 7, 11] {
-            assert_eq!(unexplained(ms), (0, 0), "{ms}");
-        }
-        assert_ne!(unexplained(14), (0, 0), "no lag is that large");
-    }
-}
+mod tests;

@@ -44,7 +44,7 @@ impl Model {
         if from != cpu && on_rq {
             self.tally.desyncs += 1;
             self.detach(pid, from, cpu);
-            self.tasks.entry(pid).and_modify(|task| task.moving = Moving::No);
+            self.tasks.modify(pid, |task| task.moving = Moving::No);
         } else if from != cpu {
             self.leave_cpu(id);
             self.sched.follow().set_task_cpu(id, from, cpu, None);

@@ -69,6 +69,9 @@ impl Coverage {
 impl Model {
     /// Whether every queue from the task's to the root is as the kernel has it.
     pub(super) fn queues_known(&self, id: TaskId) -> bool {
+        if self.coverage.unknown_entity.is_empty() && self.coverage.incomplete.is_empty() {
+            return true;
+        }
         let cpu = self.sched.cpu_of(id);
         let mut group = self.fair().group_of(id);
         loop {
@@ -258,7 +261,7 @@ impl Model {
         }
         let mut group = self.fair().group_of(id);
         if self.coverage.incomplete.contains(&(group, cpu)) {
-            self.tasks.entry(self.pid(id)).and_modify(|task| task.known = false);
+            self.tasks.modify(self.pid(id), |task| task.known = false);
         }
         while group != GroupId::ROOT {
             let above = self.fair().group(group).parent;
@@ -276,7 +279,7 @@ impl Model {
             return;
         }
         let (cpu, mut group) = (self.sched.cpu_of(id), self.fair().group_of(id));
-        self.tasks.entry(self.pid(id)).and_modify(|task| task.known = false);
+        self.tasks.modify(self.pid(id), |task| task.known = false);
         while group != GroupId::ROOT {
             let left = self.fair().group_entity(group, cpu).is_some_and(|se| !se.on_rq || se.sched_delayed);
             if left && self.coverage.incomplete.contains(&(self.fair().group(group).parent, cpu)) {
@@ -291,7 +294,7 @@ impl Model {
         let mut tasks = self.fair().cfs_tasks(cpu).filter(|id| self.fair().group_of(*id) == group);
         let below = |(of, on): &&CfsRq| *on == cpu && *of != group && self.fair().group(*of).parent == group;
         let queued = |(of, on): &CfsRq| self.fair().group_entity(*of, *on).is_some_and(|se| se.on_rq);
-        tasks.all(|id| self.tasks.get(&self.pid(id)).is_some_and(|task| task.known))
+        tasks.all(|id| self.tasks.of(id).is_some_and(|task| task.known))
             && !self.coverage.unknown_entity.iter().filter(below).any(queued)
     }
 

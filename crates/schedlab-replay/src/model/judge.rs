@@ -20,32 +20,35 @@ impl Model {
     /// made.
     pub(super) fn judge_pick(&mut self, cpu: CpuId, next: Pid, certain: bool) {
         let runnable = self.runnable(cpu);
-        let contested = runnable.len() > 1;
-        let (known, nice) = (runnable.iter().all(|id| self.known(*id)), self.nice(next));
+        let picked = self.sched.pick_task(cpu, self.charged_until(cpu)).map(|id| self.pid(id));
+        if runnable.len() < 2 {
+            return;
+        }
+        let at = At { time: self.now, cpu, nice: self.nice(next) };
+        if !(certain && runnable.iter().all(|id| self.known(*id))) {
+            let why = if certain { Unjudged::State } else { Unjudged::Time };
+            return self.unjudged(DecisionKind::Pick, at, why);
+        }
+        let baseline = self.counts.then(|| self.pick_baseline(cpu, &runnable, next));
+        let runs = |pid: Option<Pid>| pid.map_or_else(|| "idle".to_owned(), |pid| format!("run {pid}"));
+        let agrees = picked == Some(next);
+        let difference = (!agrees).then(|| Difference { kernel: runs(Some(next)), model: runs(picked) });
+        self.judged(DecisionKind::Pick, at, baseline, difference);
+    }
+
+    /// What simple rules would have picked.
+    fn pick_baseline(&self, cpu: CpuId, runnable: &[TaskId], next: Pid) -> Baseline {
         let fifo = runnable.iter().copied().min_by_key(|id| self.queued_at(cpu, *id)).map(|id| self.pid(id));
         // The running task comes last here as well.
         let lifo = runnable.iter().copied().max_by_key(|id| self.queued_at(cpu, *id) % u64::MAX).map(|id| self.pid(id));
         let keep = self.sched.curr(cpu).filter(|curr| runnable.contains(curr)).map(|id| self.pid(id)).or(fifo);
         let lowest = runnable.iter().map(|id| self.pid(*id)).min();
-        let picked = self.sched.pick_task(cpu, self.charged_until(cpu)).map(|id| self.pid(id));
-        if !contested {
-            return;
-        }
-        let at = At { time: self.now, cpu, nice };
-        if !(known && certain) {
-            let why = if certain { Unjudged::State } else { Unjudged::Time };
-            return self.unjudged(DecisionKind::Pick, at, why);
-        }
-        let baseline = Baseline::Pick {
+        Baseline::Pick {
             fifo: fifo == Some(next),
             lifo: lifo == Some(next),
             keep: keep == Some(next),
             lowest_pid: lowest == Some(next),
-        };
-        let runs = |pid: Option<Pid>| pid.map_or_else(|| "idle".to_owned(), |pid| format!("run {pid}"));
-        let agrees = picked == Some(next);
-        let difference = (!agrees).then(|| Difference { kernel: runs(Some(next)), model: runs(picked) });
-        self.judged(DecisionKind::Pick, at, baseline, difference);
+        }
     }
 
     /// Whether the running task is rescheduled. `task`: the wakee, or the running task itself.
@@ -78,7 +81,7 @@ impl Model {
         }
         let word = |preempts: bool| if preempts { "preempt" } else { "keep" }.to_owned();
         let difference = (resched != after).then(|| Difference { kernel: word(after), model: word(resched) });
-        self.judged(kind, at, Baseline::Preemption { kept: !after }, difference);
+        self.judged(kind, at, Some(Baseline::Preemption { kept: !after }), difference);
         if flag.is_shared() && !resched {
             self.cpus[at.cpu.index()].pending = self.decisions.pop();
         }
@@ -137,7 +140,7 @@ impl Model {
     fn queued_at(&self, cpu: CpuId, id: TaskId) -> u64 {
         match self.sched.curr(cpu) == Some(id) {
             true => u64::MAX,
-            false => self.tasks.get(&self.pid(id)).map_or(u64::MAX, |task| task.queued_at),
+            false => self.tasks.of(id).map_or(u64::MAX, |task| task.queued_at),
         }
     }
 
@@ -157,11 +160,11 @@ impl Model {
         self.decisions.push(Decision { kind, at, outcome, baselines: None, disagreement: None });
     }
 
-    fn judged(&mut self, kind: DecisionKind, at: At, baseline: Baseline, difference: Option<Difference>) {
+    fn judged(&mut self, kind: DecisionKind, at: At, baselines: Option<Baseline>, difference: Option<Difference>) {
         let outcome = if difference.is_some() { Outcome::Differs } else { Outcome::Agrees };
         let described = difference.filter(|_| self.tally.describes_disagreement(self.now));
         let disagreement = described.map(|difference| Box::new(self.disagreement(kind, at.cpu, difference)));
-        self.decisions.push(Decision { kind, at, outcome, baselines: Some(baseline), disagreement });
+        self.decisions.push(Decision { kind, at, outcome, baselines, disagreement });
     }
 
     fn disagreement(&self, kind: DecisionKind, cpu: CpuId, difference: Difference) -> Disagreement {

@@ -43,7 +43,7 @@ impl Model {
             if let Some(state) = relative {
                 self.sched.follow().restore().task(id, state);
             }
-            self.tasks.entry(pid).and_modify(|task| task.migrated = true);
+            self.tasks.modify(pid, |task| task.migrated = true);
         }
     }
 
@@ -68,7 +68,7 @@ impl Model {
             self.sched.put_prev_task(from, now);
         }
         self.sched.follow().set_task_cpu(id, from, to, Some(now));
-        self.tasks.entry(pid).and_modify(|task| task.moving = Moving::Detached);
+        self.tasks.modify(pid, |task| task.moving = Moving::Detached);
     }
 
     /// `attach_task`.
@@ -104,7 +104,7 @@ impl Model {
         let detached = task.moving == Moving::Detached && !task.left_class && !self.sched.on_rq(id);
         if detached && self.known(id) && self.enqueue_charges_nobody(cpu, id) {
             self.enqueue_moved(id, cpu);
-            self.tasks.entry(pid).and_modify(|task| task.moving = Moving::Enqueued);
+            self.tasks.modify(pid, |task| task.moving = Moving::Enqueued);
             self.note_queued(pid);
         }
     }

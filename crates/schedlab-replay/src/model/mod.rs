@@ -16,6 +16,7 @@ mod schedule;
 mod show;
 mod signature;
 mod state;
+mod table;
 mod taken;
 mod tasks;
 #[cfg(test)]
@@ -36,6 +37,7 @@ use crate::guess::Guess;
 use crate::operation::{Caller, Charge, Input, Operation};
 use crate::tally::Tally;
 use group_state::Coverage;
+use table::Tasks;
 use tg_load::TgSums;
 
 /// A version row with its tasks and its score.
@@ -49,8 +51,10 @@ pub struct Model {
     pub decisions: Vec<Decision>,
     /// What a task of unknown state in the next input is assumed to have.
     pub guess: Guess,
+    /// Its decisions may be counted, so that they are compared with simple rules and described.
+    pub counts: bool,
     eevdf: bool,
-    tasks: BTreeMap<Pid, Task>,
+    tasks: Tasks,
     /// The groups of the header, and those of them that exist in the model.
     initial: Arc<InitialGroups>,
     groups: BTreeMap<GroupName, GroupId>,
@@ -153,8 +157,9 @@ impl Model {
             tally,
             decisions: Vec::new(),
             guess: Guess::default(),
+            counts: true,
             eevdf,
-            tasks: BTreeMap::new(),
+            tasks: Tasks::default(),
             initial,
             groups: BTreeMap::new(),
             coverage,
@@ -333,7 +338,7 @@ impl Model {
     }
 
     fn known(&self, id: TaskId) -> bool {
-        self.tasks.get(&self.pid(id)).is_some_and(|task| task.known) && self.queues_known(id)
+        self.tasks.of(id).is_some_and(|task| task.known) && self.queues_known(id)
     }
 
     /// Events were lost: start again with empty queues.

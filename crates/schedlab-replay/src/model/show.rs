@@ -20,7 +20,7 @@ impl Model {
         let all = curr.into_iter().chain(self.fair().cfs_tasks(cpu).filter(|id| Some(*id) != curr));
         all.map(|id| {
             let (se, pid) = (self.fair().entity(id), self.pid(id));
-            let task = self.tasks.get(&pid);
+            let task = self.tasks.of(id);
             let flat = self.fair().config.rules.flat_hierarchy;
             let group = if flat { GroupId::ROOT } else { self.fair().group_of(id) };
             let zero = self.fair().group_rq(group, cpu).min_vruntime;

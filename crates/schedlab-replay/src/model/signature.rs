@@ -8,11 +8,11 @@ use super::Model;
 impl Model {
     /// The position of every entity relative to V of its queue, and the lag of those on no queue. EEVDF only.
     pub fn signature(&self) -> Vec<i64> {
-        let mut state = Vec::with_capacity(6 * self.tasks.len());
-        for (pid, task) in &self.tasks {
+        let mut state = Vec::with_capacity(6 * self.pids.len());
+        for task in self.tasks.values() {
             let (group, se) = (self.fair().group_of(task.id), self.fair().entity(task.id));
             let own = self.fair().view().avg_vruntime(group, se.cpu);
-            state.push(i64::from(*pid));
+            state.push(i64::from(self.pid(task.id)));
             if se.on_rq {
                 state.extend([se.vruntime.since(own), se.deadline.since(own), se.h_load.weight as i64]);
                 state.extend([

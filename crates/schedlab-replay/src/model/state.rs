@@ -70,7 +70,8 @@ impl Model {
         self.set_slice(id, slice);
         if slice == self.base_slice(1) {
             self.booted = self.booted.max(Some(self.pid(id)));
-            let before: Vec<TaskId> = self.tasks.range(..self.pid(id)).map(|(_, task)| task.id).collect();
+            let earlier = self.tasks.values().map(|task| task.id).filter(|other| self.pid(*other) < self.pid(id));
+            let before: Vec<TaskId> = earlier.collect();
             before.into_iter().for_each(|id| self.set_slice(id, slice));
         }
     }

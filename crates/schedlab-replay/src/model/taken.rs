@@ -86,7 +86,7 @@ impl Model {
     pub(super) fn take_state(&mut self, pid: Pid, first: Option<First>) {
         let (Some(first), Some(id)) = (first, self.task(pid)) else { return };
         if first == First::Unknown {
-            self.tasks.entry(pid).and_modify(|task| task.known = true);
+            self.tasks.modify(pid, |task| task.known = true);
             *(if self.eevdf { &mut self.tally.tasks.solved } else { &mut self.tally.tasks.guessed }) += 1;
             return;
         }

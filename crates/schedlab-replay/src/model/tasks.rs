@@ -115,7 +115,7 @@ impl Model {
             task.was_known = task.known;
             task.printed = parent.printed;
         }
-        self.tasks.entry(child).and_modify(|task| task.waking = Waking::New);
+        self.tasks.modify(child, |task| task.waking = Waking::New);
     }
 
     /// The same for a task that a simulated trace starts without a parent.
@@ -135,7 +135,7 @@ impl Model {
         let id = self.allocate(start.pid, &attr);
         self.sched.task_fork(id, cpu, now);
         self.sched.clear_resched(cpu);
-        self.tasks.entry(start.pid).and_modify(|task| {
+        self.tasks.modify(start.pid, |task| {
             (task.known, task.was_known, task.waking) = (true, true, Waking::New);
         });
     }
@@ -238,7 +238,7 @@ impl Model {
             self.sched.put_prev_task(cpu, now);
         }
         self.sched.follow().switched_from(id, now);
-        self.tasks.entry(pid).and_modify(|task| task.left_class = true);
+        self.tasks.modify(pid, |task| task.left_class = true);
     }
 
     /// `switched_to_fair`.
