@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from schedlab import fragment
+from schedlab import extras, fragment
 from schedlab.design import Design
 from schedlab.engine import ARMS
 from schedlab.errors import InputError
@@ -139,12 +139,12 @@ class Comparison:
         ]
 
     def to_dataframe(self) -> pandas.DataFrame:
-        """`table` as a DataFrame; needs pandas (`pip install schedlab[pandas]`)."""
-        return dataframe(self.table())
+        """`table` as a DataFrame; needs pandas (the extra `pandas`)."""
+        return dataframe(self.table(), NUMBERS)
 
     def samples_dataframe(self) -> pandas.DataFrame:
         """`samples_table` as a DataFrame: metric, unit, variant, seed, value."""
-        return dataframe(self.samples_table())
+        return dataframe(self.samples_table(), ("value",))
 
 
 def _row(m: MetricComparison, j: Judgement, arm: str) -> dict[str, Any]:
@@ -173,10 +173,18 @@ def _row(m: MetricComparison, j: Judgement, arm: str) -> dict[str, Any]:
     }
 
 
-def dataframe(rows: list[dict[str, Any]]) -> pandas.DataFrame:
-    """Plain rows as a DataFrame."""
+NUMBERS = (
+    *("median_a", "median_b", "delta_pct", "low_pct", "high_pct", "margin_pct"),
+    *("p", "p_holm", "p_equivalent", "model_error_pct"),
+)
+"""The columns of `table` that hold floating-point numbers."""
+
+
+def dataframe(rows: list[dict[str, Any]], numbers: Iterable[str]) -> pandas.DataFrame:
+    """Plain rows as a DataFrame. The columns `numbers` are float64, also if nothing was measured."""
     try:
         import pandas
     except ImportError:
-        raise InputError("a DataFrame needs pandas", hint="pip install 'schedlab[pandas]'") from None
-    return pandas.DataFrame(rows)
+        raise InputError("a DataFrame needs pandas", hint=extras.install("pandas")) from None
+    frame = pandas.DataFrame(rows)
+    return frame.astype({name: float for name in numbers if name in frame})

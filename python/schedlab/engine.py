@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from schedlab import documents
-from schedlab.errors import ArmError, Cancelled, InputError, RunError, ScenarioError, SchedlabError
+from schedlab.errors import ArmError, BugError, Cancelled, InputError, RunError, ScenarioError, SchedlabError
 from schedlab.frozen import Frozen
 from schedlab.outcome import Run
 from schedlab.scenario import Scenario
@@ -385,12 +385,14 @@ class Engine:
             yield
         except native.EngineError as e:
             kind = next((ours for theirs, ours in kinds if isinstance(e, theirs)), None)
+            if e.exit_code == BugError.exit_code:
+                kind = BugError
             raise _convert(e, kind or (InputError if e.exit_code == 2 else RunError)) from None
         except BaseException as e:
             if type(e).__name__ != "PanicException":
                 raise
             hint = f"this is a bug in schedlab; please report it{doing}"
-            raise RunError(f"the engine panicked: {e}", hint=hint) from None
+            raise BugError(f"the engine panicked: {e}", hint=hint) from None
 
 
 def _scenario(handle: Any) -> Scenario:

@@ -54,6 +54,13 @@ class RunError(SchedlabError):
     exit_code = 3
 
 
+class BugError(RunError):
+    """schedlab itself failed, such as by a panic of the engine."""
+
+    exit_code = 70
+    """EX_SOFTWARE of sysexits.h; no other failure has it."""
+
+
 class OutputError(SchedlabError):
     """A result could not be written: full disk, no permission."""
 

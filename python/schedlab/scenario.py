@@ -29,7 +29,7 @@ CHANGES = s.table(
     {
         **dict.fromkeys(("features", "knobs", "sysctl"), s.maybe(s.mapping(s.anything))),
         "hotplug": s.items(s.mapping(s.string)),
-        **dict.fromkeys(("tasks", "cgroups"), s.maybe(s.mapping(s.mapping(s.anything)))),
+        **dict.fromkeys(("tasks", "workloads", "cgroups"), s.maybe(s.mapping(s.mapping(s.anything)))),
     },
 )
 WORKLOAD = s.table(

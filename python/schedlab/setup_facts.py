@@ -149,6 +149,7 @@ def _changes_text(changes: Mapping[str, Any]) -> str:
         *(f"{name}={value}" for name, value in _items(changes, "knobs")),
         *(f"{key}={changes[key]}" for key in ("hz", "preempt") if changes.get(key) is not None),
         *(f"{task}.{key}={value}" for task, own in _items(changes, "tasks") for key, value in own.items()),
+        *(f"{name}.{key}={value}" for name, own in _items(changes, "workloads") for key, value in own.items()),
         *(f"{group} {key}={value}" for group, own in _items(changes, "cgroups") for key, value in own.items()),
         *(f"{guest}.{key}={_flat(value)}" for guest, own in _items(changes, "guests") for key, value in own.items()),
         *(" ".join(_pair(key, value) for key, value in event.items()) for event in changes.get("hotplug") or ()),

@@ -69,12 +69,14 @@ class Swept:
         return table(self.judged.experiment)
 
     def to_dataframe(self) -> pandas.DataFrame:
-        """`table` as a DataFrame; needs pandas (`pip install schedlab[pandas]`)."""
-        return dataframe(self.table())
+        """`table` as a DataFrame; needs pandas (the extra `pandas`)."""
+        return dataframe(self.table(), ("change", "low", "high", "p"))
 
     def runs_dataframe(self) -> pandas.DataFrame:
         """`runs_table` as a DataFrame."""
-        return dataframe(self.runs_table())
+        from schedlab.sweeping.export import metric_names
+
+        return dataframe(self.runs_table(), metric_names(self.judged.experiment))
 
     def __str__(self) -> str:
         from schedlab.render.sweep import text

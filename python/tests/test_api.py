@@ -11,6 +11,7 @@ import pytest
 import fake_engine
 import schedlab
 from schedlab.api import provenance
+from schedlab.comparison import NUMBERS
 from schedlab.engine import Engine
 from schedlab.runner import Runner, plan
 
@@ -43,6 +44,16 @@ def test_dataframe_on_request(engine: Engine, scenario: Write) -> None:
     frame = schedlab.compare(scenario(), engine=engine).to_dataframe()
     assert isinstance(frame, pandas.DataFrame)
     assert list(frame["metric"]) == [m[0] for m in fake_engine.METRICS]
+
+
+def test_columns_of_numbers_are_floats_even_if_nothing_was_measured(engine: Engine, scenario: Write) -> None:
+    pytest.importorskip("pandas", reason="pandas is not installed")
+    for seeds in (7, 1):
+        compared = schedlab.compare(schedlab.load(scenario(), seeds=seeds, engine=engine), engine=engine)
+        frame = compared.to_dataframe()
+        kinds = {name: str(frame[name].dtype) for name in NUMBERS}
+        assert set(kinds.values()) == {"float64"}, kinds
+        assert str(compared.samples_dataframe()["value"].dtype) == "float64"
 
 
 def test_errors_are_schedlab_errors(engine: Engine, scenario: Write, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,7 +140,7 @@ def test_an_error_in_a_repl_has_its_hint(engine: Engine, scenario: Write, monkey
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(schedlab.SchedlabError) as refused:
         comparison.to_dataframe()
-    assert "pip install 'schedlab[pandas]'" in str(refused.value)
+    assert "pip install '.[pandas]'" in str(refused.value)
 
 
 @pytest.mark.parametrize("program", ["/usr/bin/schedlab", "/somewhere/schedlab/__main__.py"])

@@ -68,7 +68,12 @@ def test_seeds_too_few_for_any_certainty_together_are_named(schedlab: Schedlab, 
     """The smallest p of n pairs is 2 / 2**n: Holm among 3 pairs, or 4 metrics, needs 7 of them."""
     for seeds, few in ((6, True), (7, False)):
         name = scenario(variants=THREE, behaviour=FASTER, seeds=list(range(1, seeds + 1)))
-        table = " ".join(schedlab("compare", name, "--details")[1].split())
+        _, out, err = schedlab("compare", name, "--details")
+        table = " ".join(out.split())
+        before = "no two of 3 variants can be distinguished with 6 seeds; that takes at least 7 (--seeds 7)"
+        assert (before in " ".join(err.split())) is few, err
+        short = " ".join(schedlab("compare", name)[1].split())
+        assert ("That takes at least 7 seeds: --seeds 7." in short) is few, short
         assert ("with 6 seeds no pair of 3 can be distinguished; at least 7 seeds are needed" in table) is few
         assert ("with 6 seeds none can be; at least 7 are needed" in table) is few, table
 

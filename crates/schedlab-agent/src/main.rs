@@ -1,8 +1,10 @@
 //! The command line: `schedlab-agent run|probe|calibrate|sections|programs`.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use schedlab_agent::program::{self, DriverChoice};
@@ -135,7 +137,9 @@ fn run(options: &Run) -> Result<()> {
         Some(Driver::Program) => DriverChoice::Program,
         Some(Driver::Agent) => DriverChoice::Agent,
     };
-    let real = program::choose(scenario.programs(), &spec.workloads, spec.duration, choice)?;
+    let programs = scenario.variants().iter().find(|variant| variant.name == options.variant);
+    let programs = programs.map_or_else(Arc::default, |variant| Arc::clone(&variant.programs));
+    let real = program::choose(&programs, &spec.workloads, spec.duration, choice)?;
     let mut json = schedlab_agent::run(&spec, real, &settings)?;
     json["variant"] = options.variant.as_str().into();
     write(&json, options.out.as_deref())
@@ -151,12 +155,23 @@ fn calibrate(quick: bool, traced: bool, out: Option<&Path>) -> Result<()> {
 fn programs(scenario: &Path, set: &[String]) -> Result<()> {
     let overrides = serde_json::json!({ "set": set, "machine": "host" });
     let scenario = Scenario::load(scenario, Some(&overrides.to_string()))?;
-    let workloads = scenario.variants().first().map_or(&[][..], |variant| &variant.workloads[..]);
-    let executables = workloads.iter().zip(scenario.programs()).map(|(workload, program)| {
-        let executables = program.as_ref().map_or_else(Vec::new, program::executables);
-        (workload.name.clone(), executables.into())
+    // Variants can differ in the options of a program, and so in what it executes.
+    let executables = scenario.variants().iter().flat_map(|variant| {
+        variant.workloads.iter().zip(variant.programs.iter()).map(|(workload, program)| {
+            let executables = program.as_ref().map_or_else(Vec::new, program::executables);
+            (workload.name.clone(), executables)
+        })
     });
-    write(&serde_json::Value::Object(executables.collect()), None)
+    let mut all: BTreeMap<String, Vec<_>> = BTreeMap::new();
+    for (workload, executables) in executables {
+        let known = all.entry(workload).or_default();
+        executables.into_iter().for_each(|one| {
+            if !known.contains(&one) {
+                known.push(one)
+            }
+        });
+    }
+    write(&serde_json::json!(all), None)
 }
 
 fn write(json: &serde_json::Value, out: Option<&Path>) -> Result<()> {

@@ -7,7 +7,7 @@ use schedlab_metrics::{list_tasks, Metrics, Plan};
 use schedlab_model::{CpuId, KernelId, Nanos};
 use schedlab_spec::RunSpec;
 use schedlab_trace::{Body, Digest, Event, Header, Kind, Sink, Tee};
-use schedlab_workload::cpu_stat::{cpu_stat, CPU_STATS};
+use schedlab_workload::cpu_stat::{cpu_stat, throttled_periods, CPU_STATS};
 use schedlab_workload::MetricKind;
 use serde_json::{json, Value as Json};
 
@@ -176,8 +176,12 @@ fn pour_and_write(
 fn never_measured(measured: &Measured<'_>, groups: &[&str]) -> BTreeMap<String, String> {
     let scan = ["sched.scan_tested", "sched.scan_cost"].map(|name| (name.to_owned(), NO_SCAN.to_owned()));
     let without = groups.iter().filter(|path| !measured.counts.groups.contains_key(**path));
-    let stat =
-        without.flat_map(|path| cpu_stat().map(|decl| (format!("{path}.{}", decl.name), NO_CPU_STAT.to_owned())));
+    let stat = without.flat_map(|path| {
+        cpu_stat()
+            .into_iter()
+            .chain([throttled_periods()])
+            .map(move |decl| (format!("{path}.{}", decl.name), NO_CPU_STAT.to_owned()))
+    });
     scan.into_iter().chain(stat).collect()
 }
 

@@ -29,6 +29,8 @@ fn a_hog_is_throttled_beyond_its_quota() {
         let run = run_of(&body, "a");
         let found = stats(&run, "/top");
         let [periods, throttled, usec, bursts, burst] = found;
+        let share = run.report.metric("/top.throttled_periods").unwrap();
+        assert_eq!(share, 100.0 * throttled / periods, "{kernel}");
         // The period timer at 1 s coincides with the end of the run; two hogs share the first 20 ms.
         assert!((9.0..=10.0).contains(&periods) && (8.0..=10.0).contains(&throttled), "{kernel}: {found:?}");
         assert!((60_000.0 * throttled - 10_000.0..=82_000.0 * throttled).contains(&usec), "{kernel}: {found:?}");
@@ -38,6 +40,7 @@ fn a_hog_is_throttled_beyond_its_quota() {
         let own = [own.nr_periods as f64, own.nr_throttled as f64, own.throttled_time as f64 / 1e3];
         assert_eq!((path.as_str(), own), ("/top", [periods, throttled, usec]), "{kernel}");
         assert_eq!(run.report.metric("/free.nr_periods"), None, "no variant limits it");
+        assert_eq!(run.report.metric("/free.throttled_periods"), None, "no variant limits it");
     }
 }
 
@@ -76,4 +79,29 @@ fn all_variants_report_a_group_that_one_limits_and_the_warm_up_does_not_count() 
     let wrong = body.replace("/g.nr_throttled", "/g.nr_throttles");
     let error = Scenario::parse(&format!("{HEAD}{wrong}"), "test.toml", None).unwrap_err();
     assert!(error.to_string().contains("nr_throttle"), "{error}");
+}
+
+/// The arithmetic of docs/guides/containers.md: 8 threads use 200 ms up in 25 ms, so each CPU is throttled for 75 ms of
+/// each period; two threads cannot use up what two CPUs get, and `max` limits nothing.
+#[test]
+fn what_a_limit_throttles_follows_from_the_number_of_threads() {
+    let text = "machine = \"laptop-8\"\nduration = \"2s\"\nnoise = false\n\
+        cgroup = [{ name = \"web\", quota = \"200ms\" }]\n\
+        workload = [{ use = \"hog\", cgroup = \"web\", threads = 8 }]\n\
+        variant = [{ name = \"eight\", kernel = \"6.12\" }, \
+        { name = \"two\", kernel = \"6.12\", workloads.hog.threads = 2 }, \
+        { name = \"max\", kernel = \"6.12\", cgroups.web.quota = \"max\" }]\n";
+    let scenario = Scenario::parse(text, "test.toml", None).unwrap();
+    let metric = |variant: &str, name: &str| {
+        let run = run(&scenario.run_spec(variant, 1).unwrap(), None, &AtomicBool::new(false)).unwrap();
+        run.report.metric(&format!("/web.{name}"))
+    };
+    let [periods, usec] = ["nr_periods", "throttled_usec"].map(|name| metric("eight", name).unwrap());
+    assert!((19.0..=20.0).contains(&periods) && metric("eight", "throttled_periods") >= Some(90.0), "{periods}");
+    // A CPU takes its runtime in slices of 5 ms, and throttling that has not ended does not count.
+    let each = usec / periods;
+    assert!((0.93 * 600_000.0..=1.02 * 600_000.0).contains(&each), "{each}");
+    assert_eq!(metric("two", "nr_throttled"), Some(0.0));
+    assert_eq!(metric("two", "throttled_periods"), Some(0.0));
+    assert_eq!((metric("max", "nr_periods"), metric("max", "throttled_periods")), (Some(0.0), Some(0.0)));
 }

@@ -1,6 +1,7 @@
 //! The result of the reduction: plain numbers in the displayed units, and their JSON.
 
 use schedlab_model::{Nanos, Pid};
+use schedlab_workload::cpu_stat::throttled_periods;
 use schedlab_workload::{OfTasks, Unit};
 use serde::Serialize;
 
@@ -99,6 +100,10 @@ impl Report {
         for (entry, app) in metrics.plan.metrics.iter().zip(&metrics.apps) {
             report.add_app(entry, app, metrics);
         }
+        let groups = metrics.plan.metrics.iter().filter(|entry| entry.workload.starts_with('/'));
+        let mut groups: Vec<&str> = groups.map(|entry| entry.workload.as_str()).collect();
+        groups.dedup();
+        groups.into_iter().for_each(|path| report.add_throttled_periods(path));
         report.add_sched(metrics);
         report
     }
@@ -126,6 +131,20 @@ impl Report {
         }
         list_tasks(&mut json, tasks, self.tasks_total);
         json
+    }
+
+    /// The share of the periods of a control group in which it was throttled; 0 if there was no period, as without a
+    /// quota.
+    fn add_throttled_periods(&mut self, path: &str) {
+        let counted = |name: &str| self.metric(&format!("{path}.{name}"));
+        let share = counted("nr_throttled").zip(counted("nr_periods")).map(|(throttled, periods)| {
+            if periods > 0.0 {
+                100.0 * throttled / periods
+            } else {
+                0.0
+            }
+        });
+        self.metrics.push((format!("{path}.{}", throttled_periods().name), share));
     }
 
     fn add_app(&mut self, entry: &MetricEntry, app: &App, metrics: &Metrics) {

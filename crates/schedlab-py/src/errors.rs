@@ -106,9 +106,12 @@ pub fn why(py: Python<'_>, error: schedlab_lab::explain::WhyError) -> PyErr {
 }
 
 /// The exception for a bug in schedlab, with what is needed to reproduce it.
+/// The exit code of a failure of schedlab itself: EX_SOFTWARE of sysexits.h.
+const BUG: u8 = 70;
+
 pub fn panicked(py: Python<'_>, panicked: &schedlab_lab::Panicked, context: &str) -> PyErr {
     let hint = format!("this is a bug in schedlab; please report it with the scenario file ({context})");
-    let details = Details { message: panicked.to_string(), hint: Some(hint), exit_code: 3, ..Details::default() };
+    let details = Details { message: panicked.to_string(), hint: Some(hint), exit_code: BUG, ..Details::default() };
     raise::<RunError>(py, details)
 }
 

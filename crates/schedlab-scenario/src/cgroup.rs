@@ -123,7 +123,7 @@ impl<'a> Files<'a> {
             return Err(place.error("the weight of an idle group cannot be set").hint("remove one of the two"));
         }
         let latency_nice = placed(table.get("latency_nice"), nice)?;
-        let quota = placed(table.get("quota"), |value| value.duration(MSEC..=1000 * SEC))?;
+        let quota = placed(table.get("quota"), quota)?;
         let period = placed(table.get("period"), |value| value.duration(PERIODS))?;
         let burst = placed(table.get("burst"), |value| value.duration(0..=1000 * SEC))?;
         let cpus = placed(table.get("cpus"), cpu_list)?;
@@ -163,7 +163,7 @@ impl<'a> Files<'a> {
             };
         };
         match (&self.burst, &self.quota, &before.burst) {
-            (Some((_, place)), ..) => place.duration(0..=*quota).map(drop),
+            (Some((_, place)), ..) => place.duration(0..=(*quota).min(1000 * SEC)).map(drop),
             (None, Some((_, place)), Some((burst, _))) if burst > quota => {
                 let message = format!("the group's burst of {} exceeds this quota", units::show_duration(*burst));
                 Err(place.error(message).hint("burst = \"0s\""))
@@ -204,7 +204,7 @@ impl<'a> Files<'a> {
             period: written(&self.period, before.period),
             burst: written(&self.burst, before.burst),
         };
-        cgroup.bandwidth = (max.quota > 0).then_some(max);
+        cgroup.bandwidth = (1..UNLIMITED).contains(&max.quota).then_some(max);
         cgroup.cpus = self.cpus.as_ref().map(|cpus| cpus.0).or(cgroup.cpus);
         if !self.later.is_empty() {
             cgroup.cpus_later.clone_from(&self.later);
@@ -223,7 +223,8 @@ impl<'a> Files<'a> {
         };
         self.idle.as_ref().map(|idle| shown.insert("idle".into(), json!(idle.0)));
         for (key, file) in [("quota", &self.quota), ("period", &self.period), ("burst", &self.burst)] {
-            file.as_ref().map(|file| shown.insert(key.into(), json!(units::show_duration(file.0))));
+            let text = |value: Nanos| if value == UNLIMITED { "max".to_owned() } else { units::show_duration(value) };
+            file.as_ref().map(|file| shown.insert(key.into(), json!(text(file.0))));
         }
         self.cpus.as_ref().map(|cpus| shown.insert("cpus".into(), json!(cpus.0.to_list())));
         if !self.later.is_empty() {
@@ -233,6 +234,19 @@ impl<'a> Files<'a> {
         }
         self.latency_nice.as_ref().map(|nice| shown.insert("latency_nice".into(), json!(nice.0)));
         shown.into()
+    }
+}
+
+/// Of `cpu.max`: no limit.
+const UNLIMITED: Nanos = Nanos::MAX;
+
+/// Reads the quota: a duration, or `max`.
+fn quota(value: &Value) -> Result<Nanos> {
+    match value.as_string() {
+        Some("max") => Ok(UNLIMITED),
+        _ => value
+            .duration(MSEC..=1000 * SEC)
+            .map_err(|error| error.expected("\"max\", or a duration from 1ms to 1000s")),
     }
 }
 

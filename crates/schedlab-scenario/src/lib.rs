@@ -49,6 +49,7 @@ mod naming;
 mod one_sided;
 mod option_default;
 mod overrides;
+mod own_workloads;
 mod program;
 mod remote;
 mod rt_app;

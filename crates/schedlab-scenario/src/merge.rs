@@ -156,7 +156,7 @@ impl<'a> Merge<'a> {
 }
 
 /// What the tables of an array go by in an override: a name, or what stands for one that is left out.
-fn names(document: &DeTable, kind: &str) -> Vec<String> {
+pub(crate) fn names(document: &DeTable, kind: &str) -> Vec<String> {
     let tables = document.get(kind).and_then(|value| value.get_ref().as_array());
     let name = |table: &Spanned<DeValue>| {
         let table = table.get_ref();
@@ -167,6 +167,6 @@ fn names(document: &DeTable, kind: &str) -> Vec<String> {
     tables.map_or_else(Vec::new, |tables| tables.iter().map(|table| name(table).unwrap_or_default()).collect())
 }
 
-fn text_of(table: &DeValue, key: &str) -> Option<String> {
+pub(crate) fn text_of(table: &DeValue, key: &str) -> Option<String> {
     table.as_table()?.get(key)?.get_ref().as_str().map(str::to_owned)
 }

@@ -4,7 +4,7 @@
 use std::ops::RangeInclusive;
 
 use schedlab_metrics::{guest_metrics, sched_metrics, GuestMetric, SchedMetric, Stat};
-use schedlab_workload::cpu_stat::{cpu_stat, THROTTLED};
+use schedlab_workload::cpu_stat::{cpu_stat, throttled_periods, THROTTLED};
 use schedlab_workload::{Better, MetricDecl, MetricKind, Unit, Workload};
 
 use crate::error::{Result, ScenarioError};
@@ -200,7 +200,7 @@ fn is_sampled(of: &str, workloads: &[Workload]) -> bool {
 
 fn unknown(of: &Value, name: &str, workloads: &[Workload], groups: &[String]) -> Box<ScenarioError> {
     let own = workloads.iter().flat_map(|w| w.metrics.iter().map(move |decl| format!("{}.{}", w.name, decl.name)));
-    let counted = groups.iter().flat_map(|path| cpu_stat().map(|decl| format!("{path}.{}", decl.name)));
+    let counted = groups.iter().flat_map(|path| of_quota().map(move |decl| format!("{path}.{}", decl.name)));
     let known: Vec<String> =
         own.chain(counted).chain(sched_metrics().iter().map(|metric| metric.name.to_owned())).collect();
     let with_stat =
@@ -215,8 +215,13 @@ fn unknown(of: &Value, name: &str, workloads: &[Workload], groups: &[String]) ->
 /// The metric of a group with this name, if there is one.
 fn of_group(name: &str, groups: &[String]) -> Option<Metric> {
     let (path, short) = name.rsplit_once('.').filter(|(path, _)| groups.iter().any(|known| known == path))?;
-    let decl = cpu_stat().into_iter().find(|decl| decl.name == short)?;
+    let decl = of_quota().find(|decl| decl.name == short)?;
     Some(of_decl(path, &decl, None))
+}
+
+/// What is measured of the quota of a group.
+fn of_quota() -> impl Iterator<Item = MetricDecl> {
+    cpu_stat().into_iter().chain([throttled_periods()])
 }
 
 /// A metric of a guest, or of the scheduler in it.
@@ -254,7 +259,9 @@ fn defaults(workloads: &[Workload], groups: &[String], guests: &[&str]) -> Vec<M
         metrics
             .extend(guest_metrics().iter().filter(|metric| metric.name == "steal").map(|metric| of_own(guest, metric)));
     }
-    metrics.extend(groups.iter().map(|path| of_decl(path, &cpu_stat()[THROTTLED], None)));
+    for path in groups {
+        metrics.extend([&throttled_periods(), &cpu_stat()[THROTTLED]].map(|decl| of_decl(path, decl, None)));
+    }
     for (short, stat) in ALWAYS {
         let known = sched_metrics().iter().find(|metric| metric.name.strip_prefix("sched.") == Some(short));
         metrics.extend(known.map(|metric| of_sched(metric, *stat)));

@@ -20,7 +20,9 @@ use crate::text::Text;
 use crate::units::show_duration;
 use crate::value::{Table, Value};
 use crate::workload::Program;
-use crate::{arm, cgroup, cross_checks, guest, machine, merge, task_memory_checks, variant, workload, write};
+use crate::{
+    arm, cgroup, cross_checks, guest, machine, merge, own_workloads, task_memory_checks, variant, workload, write,
+};
 use schedlab_model::suggest;
 
 /// A validated scenario.
@@ -44,7 +46,7 @@ pub struct Scenario {
     pub ties: Option<u64>,
     /// The seeds of a comparison.
     pub seeds: Vec<u64>,
-    variants: Vec<Variant>,
+    pub(crate) variants: Vec<Variant>,
     metrics: Vec<Metric>,
     /// How many seeds of a comparison are run again under the other grouping.
     pub check_groups: u64,
@@ -62,7 +64,6 @@ pub struct Scenario {
     pub(crate) text: String,
     /// The overrides of single keys, as on the command line.
     pub(crate) overrides: Vec<String>,
-    programs: Vec<Option<Program>>,
     /// The guest of each workload.
     guest_of: Vec<Option<String>>,
 }
@@ -78,8 +79,10 @@ pub struct Variant {
     pub changes: Json,
     /// The same differences as files of a real kernel and the values to write to them, in this order.
     pub settings: Vec<(String, String)>,
-    /// The workloads: the same programs in every variant, with the task attributes of this one.
+    /// The workloads with the options and task attributes of this variant.
     pub workloads: Arc<Vec<Workload>>,
+    /// The program of the catalogue, or rt-app, of each workload; `None` for programs of the scenario itself.
+    pub programs: Arc<Vec<Option<Program>>>,
     /// The control groups with the values of this variant, parents first.
     pub cgroups: Arc<Vec<Cgroup>>,
     /// CPUs that go offline and come back.
@@ -126,12 +129,6 @@ impl Scenario {
     #[must_use]
     pub fn metrics(&self) -> &[Metric] {
         &self.metrics
-    }
-
-    /// The program of the catalogue, or rt-app, of each workload; `None` for programs of the scenario itself.
-    #[must_use]
-    pub fn programs(&self) -> &[Option<Program>] {
-        &self.programs
     }
 
     /// The complete specification of a simulated run of a variant with a seed.
@@ -260,7 +257,7 @@ pub(crate) fn of_root(root: &Table, file: &str, stem: &str, dir: &Path, override
     let variant_names: Vec<&str> = variants.iter().map(|variant| variant.name.as_str()).collect();
     let arm = arm::read(root, dir, duration, &variant_names)?;
     let string = |key: &str| root.get(key).map(|value| value.string("a string").map(str::to_owned)).transpose();
-    Ok(Scenario {
+    let mut scenario = Scenario {
         name: string("name")?.unwrap_or_else(|| stem.to_owned()),
         summary: string("summary")?.unwrap_or_default(),
         file: file.to_owned(),
@@ -273,7 +270,6 @@ pub(crate) fn of_root(root: &Table, file: &str, stem: &str, dir: &Path, override
         check_groups: root.get("check-groups").map_or(Ok(0), |value| value.integer(0..=MOST_CHECKED))? as u64,
         other_grouping,
         arm,
-        programs: drafts.iter().map(|draft| draft.program.clone()).collect(),
         guest_of: drafts.iter().map(|draft| draft.guest.clone()).collect(),
         written: drafts.iter().map(workload::Draft::show).collect(),
         cgroups: cgroups
@@ -286,7 +282,9 @@ pub(crate) fn of_root(root: &Table, file: &str, stem: &str, dir: &Path, override
         variants: finish(variants, plain, &drafts),
         uses: drafts.into_iter().map(|draft| draft.uses).collect(),
         machine,
-    })
+    };
+    own_workloads::apply(root, &mut scenario, |alone| of_root(alone, file, stem, dir, overrides))?;
+    Ok(scenario)
 }
 
 fn machine_of(root: &Table, dir: &Path, overrides: &Overrides) -> Result<Machine> {
@@ -388,7 +386,9 @@ fn duplicate(table: &Table, what: &str, name: &str) -> Box<ScenarioError> {
 
 fn finish(drafts: Vec<variant::Draft>, plain: Vec<Workload>, workloads: &[workload::Draft]) -> Vec<Variant> {
     let shared = Arc::new(plain);
+    let programs = Arc::new(workloads.iter().map(|draft| draft.program.clone()).collect());
     let finish = |draft: variant::Draft| Variant {
+        programs: Arc::clone(&programs),
         workloads: if draft.tasks.is_empty() {
             Arc::clone(&shared)
         } else {

@@ -43,6 +43,11 @@ impl<'a> Table<'a> {
         self.table
     }
 
+    /// The same table with other contents, whose positions are in the same text.
+    pub fn with<'b>(&'b self, contents: &'b DeTable<'a>) -> Table<'b> {
+        Table { text: self.text, key: self.key.clone(), span: self.span.clone(), table: contents }
+    }
+
     /// Refuses keys that are not in the section.
     pub fn only(self, section: &Section) -> Result<Self> {
         self.only_these(&section.names(), section.name)

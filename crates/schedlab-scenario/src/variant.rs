@@ -85,6 +85,9 @@ pub(crate) fn read<'a>(
     if !hotplug.is_empty() {
         changes.insert("hotplug".into(), hotplug::show(&hotplug));
     }
+    if let Some(value) = table.get("workloads") {
+        changes.insert("workloads".into(), value.json());
+    }
     let autogroup = autogroup(&table, distribution, &mut settings, &mut changes)?;
     let physics = physics(&table, machine, &mut changes)?;
     check_governor(&table, physics, version)?;

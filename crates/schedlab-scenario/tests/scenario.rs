@@ -469,3 +469,41 @@ fn clients_on_other_machines_become_remotes() {
         assert_eq!(remote.irq_cpus.map(|cpus| cpus.count()), irq_cpus, "{keys}");
     }
 }
+
+#[test]
+fn variants_have_their_own_options_of_workloads() {
+    let text = r#"
+machine = "laptop-8"
+cgroup = [{ name = "g", quota = "200ms" }]
+workload = [{ use = "hog", name = "load", threads = 8, cgroup = "g" }, { use = "cyclictest", name = "probe" }]
+variant = [{ name = "a", kernel = "6.12" }, { name = "b", kernel = "6.12", workloads.load.threads = 2 },
+           { name = "free", kernel = "6.12", cgroups.g.quota = "max", workloads = { load = { threads = 3 } } }]
+metric = [{ of = "probe.latency", stat = "p99" }, { of = "/g.nr_throttled" }]
+"#;
+    let scenario = Scenario::parse(text, "own.toml", None).unwrap();
+    let tasks = |variant: &str| {
+        let spec = scenario.run_spec(variant, 1).unwrap();
+        spec.workloads.iter().map(|workload| workload.tasks.iter().map(|task| task.count).sum()).collect::<Vec<u32>>()
+    };
+    assert_eq!(["a", "b", "free"].map(|name| tasks(name)[0]), [8, 2, 3]);
+    assert_eq!(tasks("a")[1], tasks("b")[1], "what is not named stays");
+    assert_eq!(scenario.variants()[1].changes["workloads"], serde_json::json!({ "load": { "threads": 2 } }));
+    let limited = ["a", "free"]
+        .map(|name| scenario.run_spec(name, 1).unwrap().cgroups.iter().any(|cgroup| cgroup.bandwidth.is_some()));
+    assert_eq!(limited, [true, false], "max is no limit");
+    assert_eq!(scenario.variants()[2].changes["cgroups"]["/g"]["quota"], "max");
+    // The option of one variant from the command line.
+    let set = r#"{ "set": ["variant.b.workloads.load.threads=5"] }"#;
+    let other = Scenario::parse(text, "own.toml", Some(set)).unwrap().run_spec("b", 1).unwrap();
+    assert_eq!(other.workloads[0].tasks.iter().map(|task| task.count).sum::<u32>(), 5);
+}
+
+#[test]
+fn options_that_change_the_metrics_are_refused() {
+    let text = "machine = \"laptop-8\"\nvariant = [{ name = \"a\", kernel = \"6.12\" }, { name = \"b\", kernel = \"6.12\", \
+                workloads.w.program = [{ loop = \"forever\", do = [{ run = \"1ms\" }] }] }]\n\
+                [[workload]]\nname = \"w\"\nprogram = [{ loop = \"forever\", do = [{ begin = \"s\" }, { run = \"1ms\" }, \
+                { end = \"s\" }] }]\n";
+    let error = Scenario::parse(text, "own.toml", None).unwrap_err().to_string();
+    assert!(error.contains("only some of the variants would have the metric w.s"), "{error}");
+}

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from schedlab.cli.options import Options
     from schedlab.engine import Engine
 
-EXIT_BUG = 3
 EXIT_INTERRUPTED = 130
 EXIT_PIPE = 141
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
@@ -42,7 +41,7 @@ def main(argv: Sequence[str] | None = None, engine: Engine | None = None) -> int
     from schedlab.cli.console import Console
     from schedlab.cli.options import Options
     from schedlab.cli.parser import build_parser
-    from schedlab.errors import SchedlabError
+    from schedlab.errors import RunError, SchedlabError
 
     console = Console()
     try:
@@ -68,7 +67,7 @@ def main(argv: Sequence[str] | None = None, engine: Engine | None = None) -> int
         return _of_system(e, console)
     except MemoryError:
         console.error(SchedlabError("out of memory", hint="use fewer --jobs"))
-        return EXIT_BUG
+        return RunError.exit_code
     except Exception as e:
         return _bug(e, console)
 
@@ -87,13 +86,13 @@ def _of_system(e: OSError, console: Console) -> int:
 
 
 def _bug(e: Exception, console: Console) -> int:
-    from schedlab.errors import SchedlabError
+    from schedlab.errors import BugError
 
     if os.environ.get("SCHEDLAB_TRACEBACK"):
         raise e
     text = f"schedlab itself failed: {type(e).__name__}: {e}"
-    console.error(SchedlabError(text, hint="please report this, with the output under SCHEDLAB_TRACEBACK=1"))
-    return EXIT_BUG
+    console.error(BugError(text, hint="please report this, with the output under SCHEDLAB_TRACEBACK=1"))
+    return BugError.exit_code
 
 
 def _command(options: Options, console: object, engine: Engine | None) -> int:

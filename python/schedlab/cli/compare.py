@@ -25,6 +25,7 @@ from schedlab.outcome import Failure, Outcome
 from schedlab.overrides import engine_overrides
 from schedlab.reasons_of_headline import keep_of
 from schedlab.render.cells import plural
+from schedlab.render.together import needed
 from schedlab.robust import Robustness
 from schedlab.sameness import same_variants
 from schedlab.scenario import Scenario
@@ -98,6 +99,10 @@ def _check(options: Options, scenario: Scenario, console: Console) -> None:
     gate.check_seeds(options.fail_on, scenario, len(scenario.seeds))
     for words in same_variants(scenario, scenario.arm, _pairs(options, scenario)).values():
         console.say(words)
+    least = needed(len(scenario.variants), len(scenario.seeds)) if gate.varies(scenario) else 0
+    if len(scenario.variants) > 2 and least:
+        pair = f"no two of {len(scenario.variants)} variants can be distinguished with {len(scenario.seeds)} seeds"
+        console.say(f"{pair}; that takes at least {least} (--seeds {least})")
     if options.robust and scenario.arm != "sim":
         raise InputError("--robust varies the simulated machine", hint="omit it, or use --arm sim")
 

@@ -28,6 +28,7 @@ exit codes:
   2    bad input or usage
   3    some runs failed or could not be stored; the others are complete
   4    the arm cannot run here
+  70   schedlab itself failed; please report it
   130  interrupted (Ctrl-C, SIGTERM, SIGHUP); finished runs are stored
 """
 
@@ -323,7 +324,9 @@ def _outputs(p: argparse.ArgumentParser) -> None:
         type=values.gates,
         default=[],
         metavar="VERDICT[:METRIC[:PERCENT]]",
-        help=f"exit 1 on {', '.join(GATES)}; of METRIC only, or if larger than PERCENT or the `model` error",
+        help=f"exit 1 on a verdict ({', '.join(GATES)}) of METRIC, or of any declared metric ([[metric]]; of every "
+        "metric if the scenario declares none), if the change is certainly larger than PERCENT or the `model` error. "
+        "Changes of metrics that no gate covers are listed and do not fail",
     )
     p.add_argument("--against", metavar="NAME", help="the baseline (default: the first variant); `all`: every pair")
     p.add_argument(

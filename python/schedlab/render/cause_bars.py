@@ -10,16 +10,17 @@ from schedlab.render.charts import CONFIG, INK, Spec, head
 from schedlab.tail import PARTS, Tail
 
 COLOURS: Mapping[str, str] = {
-    "queued": "#E69F00",
-    "throttled": "#CC79A7",
-    "behind": "#D55E00",
-    "waking": "#56B4E9",
-    "stolen": "#F0E442",
-    "ran": "#009E73",
-    "served": "#882255",
-    "slept": "#0072B2",
+    "queued": "#DDCC77",
+    "throttled": "#CC6677",
+    "behind": "#882255",
+    "waking": "#44AA99",
+    "stolen": "#999933",
+    "ran": "#117733",
+    "served": "#AA4499",
+    "slept": "#88CCEE",
     "unknown": "#999999",
 }
+"""Paul Tol's "muted" scheme; none of them is the colour of one of the first two variants."""
 BAR = 26
 """Pixels."""
 

@@ -37,16 +37,24 @@ def setup(comparison: Comparison, width: int = WIDTH) -> list[str]:
     return ["\n".join(lines)]
 
 
+ALIGNED = 24
+"""Configurations are aligned if the names before them are no longer."""
+
+
 def configurations(comparison: Comparison) -> list[str]:
-    """Hz, preemption model, groups and switched features of each variant: one line each, or one for all."""
+    """Hz, preemption model, groups and switched features: a line for the variants that have the same."""
     from schedlab.setup_facts import boot_text
 
-    texts = [(v.name, boot_text(v.boot)) for v in comparison.scenario.variants if v.boot]
-    alike = len({text for _, text in texts}) == 1 and len(texts) > 1
-    if alike:
-        return [f"all variants: {texts[0][1]}"]
-    width = max((len(name) for name, _ in texts), default=0) + 2
-    return [f"{name + ':':<{width}}{text}" for name, text in texts]
+    names: dict[str, list[str]] = {}
+    for variant in comparison.scenario.variants:
+        if variant.boot:
+            names.setdefault(boot_text(variant.boot), []).append(variant.name)
+    if len(names) == 1:
+        return [f"all variants: {text}" if len(found) > 1 else f"{found[0]}: {text}" for text, found in names.items()]
+    heads = [f"{', '.join(found)}:" for found in names.values()]
+    width = max((len(head) for head in heads), default=0) + 1
+    gap = width if width <= ALIGNED else 0
+    return [f"{head + ' ':<{gap}}{text}" for head, text in zip(heads, names, strict=True)]
 
 
 def _kernels(comparison: Comparison) -> str:

@@ -11,7 +11,7 @@ from schedlab.judge import ALPHA
 from schedlab.regrouped import WORDS, Regrouped
 from schedlab.render.cells import change, plural
 from schedlab.render.grid import size
-from schedlab.render.together import fewest, together
+from schedlab.render.together import needed, together
 from schedlab.robust import RANGE, Robustness
 from schedlab.statistics import median
 from schedlab.statistics.tails import FEWEST_BEYOND
@@ -54,7 +54,6 @@ def essential(comparison: Comparison) -> list[str]:
     return [
         *([UNDETECTED] if any(change(j) == "~" for j in judged) else []),
         *looks(comparison),
-        *too_few_for_ranks(comparison),
         *_reasons(comparison, missing=True),
         *noise(comparison),
         *drawn_verdicts(comparison),
@@ -274,7 +273,7 @@ def too_few_for_ranks(comparison: Comparison) -> list[str]:
     """How many seeds it takes before any two of the variants can be distinguished, if there are fewer."""
     tests, seeds = comb(len(comparison.columns), 2), len(comparison.seeds)
     undecided = any(r.undecided for r in comparison.rankings)
-    if not undecided or not (least := fewest(seeds, tests)):
+    if not undecided or not (least := needed(len(comparison.columns), seeds)):
         return []
     return [f"with {seeds} seeds no pair of {tests} can be distinguished; at least {least} seeds are needed"]
 

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from schedlab.comparison import Comparison
+from schedlab.comparison import Comparison, MetricComparison
 from schedlab.render import charts as drawn
 from schedlab.render.answer import answer
 from schedlab.render.cells import change, interval
 from schedlab.render.figure import figure
 from schedlab.render.grid import NOTHING, value
 from schedlab.render.lines import importance, named, trusted
-from schedlab.render.markup import cells, details, escape, table
+from schedlab.render.markup import cells, details, escape, items, table
+from schedlab.render.matrix import baselines_of, best_variants, by_importance, legend, table_rows
 from schedlab.render.summary import headline_metric
 
+COLUMNS = 4
+"""Of the metrics, as many are beside the picture if there are several pairs; all are in the tables of the pairs."""
 TERMS = {"why": "Why", "sure": "How sure", "but": "But", "also": "Also", "note": "Note"}
+
+
+def summary(c: Comparison) -> str:
+    """The answer: for the only pair with its statements, for several the best of all variants."""
+    if len(c.pairs) > 1:
+        return f'<p class="verdict">{escape(best_variants(c))}</p>'
+    return "".join(statements(c, a, b) for a, b in c.pairs)
 
 
 def statements(c: Comparison, a: str, b: str) -> str:
@@ -33,8 +43,29 @@ def opening(c: Comparison) -> Iterable[str]:
     spec = drawn.percentile_curve(c, series) if series else None
     picture = f"<div>{figure('opening-curve', spec)}</div>" if spec else ""
     numbers = details(f"Numbers of {series}", _curve_table(c, series)) if spec and series else ""
-    shown = "".join(_short_table(c, a, b) for a, b in c.pairs)
-    yield f'<div class="opening">{picture}<div>{shown}</div></div>{numbers}'
+    if len(c.pairs) == 1:
+        shown, pairs = _short_table(c, *c.pairs[0]), ""
+    else:
+        metrics = by_importance(c)[:COLUMNS]
+        shown = "".join(_matrix(c, baseline, metrics) for baseline in baselines_of(c))
+        shown += items(legend(metrics, shown))
+        each = "".join(statements(c, a, b) + _short_table(c, a, b) for a, b in c.pairs)
+        pairs = details("Each pair of variants, in words and numbers", each)
+    yield f'<div class="opening">{picture}<div>{shown}</div></div>{numbers}{pairs}'
+
+
+def _matrix(c: Comparison, baseline: str, metrics: list[MetricComparison]) -> str:
+    """A row per variant: the baseline's medians, then the changes of the others."""
+    head, *rows = table_rows(c, baseline, metrics)
+    judged = {(m.metric.name, j.b): j for m in metrics for j in m.comparisons if j.a == baseline}
+
+    def effect(name: str, m: MetricComparison) -> str:
+        j = judged.get((m.metric.name, name))
+        return j.effect if j is not None and trusted(c, j) else ""
+
+    shown = [cells(head, row, looks=[effect(row[0], m) for m in metrics]) for row in rows]
+    caption = f"medians of {baseline} over {len(c.seeds)} seeds, and changes of the others against it, {c.arm_word}"
+    return table(caption, head, shown, cards=True)
 
 
 def opening_series(c: Comparison) -> str | None:

@@ -18,7 +18,7 @@ from schedlab.render.further import further
 from schedlab.render.grid import NOTHING, percent, value
 from schedlab.render.markup import cells, details, escape, facts, items, table
 from schedlab.render.navigation import navigation
-from schedlab.render.opening import curve, opening, opening_series, statements
+from schedlab.render.opening import curve, opening, opening_series, summary
 from schedlab.render.provenance import provenance
 from schedlab.render.timeline import script
 from schedlab.render.unjudged import unjudged
@@ -70,7 +70,7 @@ def document(title: str, body: Iterable[str], *, charts: bool = True, extra: Ite
 def _summary(c: Comparison) -> str:
     what = headline(c).split(c.arm_word, 1)[1].strip()
     lines = [f"<h1>{escape(c.scenario.name)}</h1>"]
-    lines += [statements(c, a, b) for a, b in c.pairs]
+    lines.append(summary(c))
     lines.append(f'<p><span class="arm">{escape(c.arm_word)}</span> {escape(what)}</p>')
     lines += [f"<p><strong>{escape(text)}</strong></p>" for text in notes.trouble(c)]
     return "\n".join(lines)

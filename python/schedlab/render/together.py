@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import comb
 from typing import TYPE_CHECKING
 
 from schedlab.judge import ALPHA
@@ -36,6 +37,11 @@ def together(comparison: Comparison, a: str, b: str) -> Together | None:
     lost = tuple(name for name, j in found if (j.p_holm or 0) > ALPHA)
     seeds = max(j.difference.pairs for _, j in tested)
     return Together(len(tested), tuple(name for name, _ in found), lost, seeds, fewest(seeds, len(tested)))
+
+
+def needed(variants: int, seeds: int) -> int:
+    """The fewest seeds with which two of so many variants can be distinguished; 0 if these are enough."""
+    return fewest(seeds, comb(variants, 2))
 
 
 def fewest(seeds: int, tests: int) -> int:

@@ -46,8 +46,10 @@ def paired_difference(a: Sequence[float | None], b: Sequence[float | None], alph
 
     Positive samples are compared by their ratio, on the logarithmic scale: swapping the variants then mirrors the
     result, and between two runs of the same thing the differences are symmetric around 0, which is all that the
-    interval needs. Samples with a 0 or a negative value are compared by difference, in percent of a's median. Single
-    differences may then exceed that median; estimate and interval of samples without a negative value end at -100%.
+    interval needs. Samples with a 0 or a negative value are compared by difference, in percent of a's
+    Hodges-Lehmann location (the estimate of which the difference is that of the differences), so that what falls to 0
+    falls by 100%. Single differences may exceed it; estimate and interval of samples without a negative value end at
+    -100%.
     """
     pairs = [
         (x, y)
@@ -59,7 +61,7 @@ def paired_difference(a: Sequence[float | None], b: Sequence[float | None], alph
         return Difference(0, missing, *medians, False, True, None, None)
     first, second = [x for x, _ in pairs], [y for _, y in pairs]
     constant = len(set(first)) == 1 and len(set(second)) == 1 and not (len(pairs) == 1 and missing)
-    base = abs(median(first) or 0.0)
+    base = abs(_location(first)) if median(first) else 0.0
     logs = min(first) > 0 and min(second) > 0
     raw = tuple(math.log(y) - math.log(x) if logs else y - x for x, y in pairs)
     found = walsh_interval(raw, alpha)
@@ -69,6 +71,13 @@ def paired_difference(a: Sequence[float | None], b: Sequence[float | None], alph
     interval = shown if len(pairs) >= smallest_n(alpha) and not constant else None
     ends = cut and interval is not None
     return Difference(len(pairs), missing, *medians, constant, base > 0, shown.estimate, interval, raw, logs, ends)
+
+
+def _location(values: Sequence[float]) -> float:
+    """The Hodges-Lehmann estimate of the centre: the median of the Walsh averages."""
+    import numpy as np
+
+    return float(np.median(walsh_averages(values)))
 
 
 def walsh_interval(differences: Sequence[float], alpha: float = ALPHA) -> Interval:

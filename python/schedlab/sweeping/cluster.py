@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from schedlab import extras
 from schedlab.errors import ArmError, InputError, SchedlabError
 from schedlab.sweeping.job import Answer, Job, Limits, job
 from schedlab.sweeping.local import Local
@@ -125,7 +126,7 @@ def _distributed() -> Any:
     try:
         import distributed
     except ImportError:
-        raise InputError("--dask needs Dask", hint="pip install 'schedlab[dask]'") from None
+        raise InputError("--dask needs Dask", hint=extras.install("dask")) from None
     return distributed
 
 

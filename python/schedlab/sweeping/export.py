@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from schedlab import extras
 from schedlab.errors import InputError
 from schedlab.outcome import Run
 from schedlab.sweeping.store import Experiment, canonical
@@ -34,9 +35,14 @@ def check(path: Path) -> None:
         _pyarrow()
 
 
+def metric_names(experiment: Experiment) -> list[str]:
+    """The columns of `table` that hold numbers measured in a run."""
+    return sorted({metric.name for scenario in experiment.scenarios for metric in scenario.metrics})
+
+
 def table(experiment: Experiment) -> list[dict[str, Any]]:
     """One row per planned run that ended: its place, its state, its digest and every metric."""
-    names = sorted({metric.name for scenario in experiment.scenarios for metric in scenario.metrics})
+    names = metric_names(experiment)
     axes = [axis.name for axis in experiment.axes]
     rows = []
     for run in sorted(experiment.runs, key=lambda run: (run.id, run.point, run.variant)):
@@ -73,5 +79,5 @@ def _pyarrow() -> tuple[Any, Any]:
         import pyarrow
         from pyarrow import parquet
     except ImportError:
-        raise InputError("Parquet needs pyarrow", hint="pip install 'schedlab[parquet]'") from None
+        raise InputError("Parquet needs pyarrow", hint=extras.install("parquet")) from None
     return pyarrow, parquet

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from schedlab import extras
 from schedlab.errors import InputError, ScenarioError
 from schedlab.scenario import Scenario
 from schedlab.statistics import paired_difference
@@ -173,7 +174,7 @@ def _optuna() -> Any:
 
         import optuna
     except ImportError:
-        raise InputError("tune needs Optuna", hint="pip install 'schedlab[tune]'") from None
+        raise InputError("tune needs Optuna", hint=extras.install("tune")) from None
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
     return optuna

@@ -11,7 +11,19 @@ from schedlab.errors import InputError
 UNITS_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
 LOG_FROM = 8.0
 """A range whose ends are at least this far apart is searched on the logarithmic scale."""
-OF_VARIANT = ("knobs", "features", "tasks", "cgroups", "guests", "hz", "preempt", "autogroup", "physics", "kernel")
+OF_VARIANT = (
+    "knobs",
+    "features",
+    "tasks",
+    "workloads",
+    "cgroups",
+    "guests",
+    "hz",
+    "preempt",
+    "autogroup",
+    "physics",
+    "kernel",
+)
 """Keys that override the tuned variant alone; `--set` overrides them in every variant."""
 FIXED = ("seeds", "duration", "warmup", "noise", "metric", "name", "summary", "variant")
 """Keys that decide what is measured; to tune them would compare different things."""

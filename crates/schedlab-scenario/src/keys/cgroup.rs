@@ -12,7 +12,7 @@ pub const CGROUP: Section = Section {
         key("shares", "2 to 262144", "1024", "weight in the units of cgroup v1 (cpu.shares)"),
         key("idle", "boolean", "false", "SCHED_IDLE for the whole group (cpu.idle, 5.15 and later)"),
         key("latency_nice", "-20 to 19", "0", "latency nice of the group (cpu.latency.nice, eevdf-rfc)"),
-        key("quota", "1ms to 1000s", "unlimited", "CPU time per period, over all CPUs (cpu.max)"),
+        key("quota", "1ms to 1000s, or \"max\"", "max", "CPU time per period, over all CPUs (cpu.max)"),
         key("period", "1ms to 1s", "100ms", "period of the quota; only with quota"),
         key(
             "burst",

@@ -24,6 +24,12 @@ pub const VARIANT: Section = Section {
             "preemption model",
         ),
         key("tasks", "table", "", "tasks.WORKLOAD: attributes that override those of the workload's tasks"),
+        key(
+            "workloads",
+            "table",
+            "",
+            "workloads.WORKLOAD: options that override those of the workload, such as its number of threads",
+        ),
         key("cgroups", "table", "", "cgroups.GROUP: values that override those of the group"),
         key("hotplug", "tables", "the scenario's", "when CPUs go offline and come back"),
         key("guests", "table", "", "guests.NAME: values that override those of the guest"),
