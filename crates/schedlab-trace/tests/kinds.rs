@@ -20,6 +20,29 @@ fn documented(name: &str, message: Option<&str>) {
     assert!(message.is_none_or(|message| row.contains(message)), "{row}: {message:?}");
 }
 
+/// Every row names a case of this file, or a function of another test.
+#[test]
+fn every_row_of_the_guide_has_a_test() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let guide = std::fs::read_to_string(root.join("../../docs/guides/trace-formats.md")).unwrap();
+    let this = std::fs::read_to_string(root.join("tests/kinds.rs")).unwrap();
+    let rows = guide.lines().filter(|line| line.starts_with("| ") && line.ends_with("` |"));
+    let mut count = 0;
+    for row in rows {
+        let case = row.trim_end_matches("` |").rsplit_once('`').unwrap().1;
+        let tested = match case.split_once("::") {
+            Some((file, test)) => {
+                let text = std::fs::read_to_string(root.join(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
+                text.contains(&format!("#[test]\nfn {test}()")) || text.contains(&format!("#[test]\n    fn {test}()"))
+            }
+            None => this.contains(&format!("\"{case}\"")),
+        };
+        assert!(tested, "no test for {row}");
+        count += 1;
+    }
+    assert!(count > 50, "{count}");
+}
+
 /// What a trace holds.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 struct Held {
@@ -98,7 +121,13 @@ fn every_tools_lines_are_read() {
         ("version.txt", format!("version = 6\nCPU 1 is empty\ncpus=2\n{}", report(""))),
         ("ts-diff.txt", format!("cpus=2\n{}", report("(+500)   "))),
         ("raw.txt", format!("cpus=2\n{}", raw(&report("")))),
-        ("debug.txt", format!("cpus=2\nCPU:0 [SUBBUFFER START] [1000000:0x1000]\n{}", report(""))),
+        (
+            "debug.txt",
+            format!("cpus=2\nCPU:0 [SUBBUFFER START] [1000000:0x1000]\n{}", report("").replace('\n', " [500:0x5c:36]\n")),
+        ),
+        ("verbose.txt", format!("version = 7\nregistering plugin: /usr/lib/plugin_kvm.so\ncpus=2\n{}", report(""))),
+        ("wakeups.txt", format!("cpus=2\n{}\nAverage wakeup latency: 1118.646 usecs\n\nRT task timings:\n", report(""))),
+        ("latency-report.txt", format!("cpus=2\n{}", report("").replace("     [000]  ", " 0d..2.   "))),
         ("stack.txt", format!("cpus=1\n{}=> schedule\n=> 1\n", report(""))),
         ("perf.txt", perf("1.000000", "", IN) + &perf("1.000500", "", OUT)),
         ("perf-period.txt", perf("1.000000", "         1 ", IN) + &perf("1.000500", "         1 ", OUT)),
@@ -115,6 +144,7 @@ fn every_tools_lines_are_read() {
 /// The newline of a marker ends neither the trace nor the event after it.
 #[test]
 fn free_text_may_have_several_lines() {
+    documented("marker.ftrace", None);
     let marker = "work-100 [000] ..... 1.000100: tracing_mark_write: a=1\nb=2\n\n  c\n";
     let text = format!("# tracer: nop\n{marker}work-100 [000] d..2. 1.000500: sched_switch: {OUT}\n");
     let got = read("marker.ftrace", &text);
@@ -141,7 +171,9 @@ fn every_mark_of_lost_events_is_a_record() {
     ];
     for (nth, (mark, want)) in cases.into_iter().enumerate() {
         let text = format!("cpus=4\n{}{mark}{}", switch("1.000500"), switch("1.001000"));
-        let got = read(&format!("lost-{nth}.txt"), &text);
+        let name = ["lost-0.txt", "lost-1.txt", "lost-2.txt", "lost-3.txt", "lost-4.txt", "lost-5.txt"][nth];
+        documented(name, None);
+        let got = read(name, &text);
         assert_eq!((got.events.len(), got.lost), (2, vec![want]), "{mark}");
     }
 }
@@ -192,12 +224,18 @@ fn one_buffer_of_a_report_is_read() {
     assert_eq!((got.events.len(), got.notes.len()), (1, 0));
     let error = held(&both, Some("bar")).unwrap_err().to_string();
     assert!(error.ends_with("no buffer 'bar'; the file has top, foo"), "{error}");
+    // `trace-cmd report -i a.dat -i b.dat` prints the name of a file as that of a buffer.
+    let two = format!("a.dat: cpus=1\nb.dat: cpus=1\n{}{}", foo.replace("foo", "a.dat"), foo.replace("foo", "b.dat"));
+    let got = held(&file("files.txt", two.as_bytes()), None).unwrap();
+    assert_eq!(got.events.len(), 1);
+    assert!(got.notes[0].starts_with("the buffer b.dat was not read"), "{:?}", got.notes);
+    ["buffers.txt", "files.txt"].iter().for_each(|name| documented(name, None));
 }
 
 /// Files that are not read: what the error says about them.
 #[test]
 fn other_files_are_named() {
-    let cases: [(&str, &[u8], &str); 9] = [
+    let cases: [(&str, &[u8], &str); 13] = [
         ("page.html", b"<html><body>hello</body></html>\n", "an HTML page without a trace"),
         ("trace.json", b"{\"traceEvents\":[]}", "JSON, not a trace of the scheduler"),
         ("trace.zip", b"PK\x03\x04....", "a zip archive"),
@@ -207,6 +245,14 @@ fn other_files_are_named() {
         ("report.trace", b"SIMPLEPERF....", "simpleperf"),
         ("empty", b"", "the file is empty"),
         ("words.txt", b"hello world\n", "expected 'task-pid [cpu] time: event: fields'"),
+        ("raw.ftrace", b"# tracer: nop\n8586 1 3386913961797 type: 366\n", "events of ftrace with the option raw"),
+        ("no-context.ftrace", b"sched_switch: prev_comm=a prev_pid=1\n", "without the option context-info"),
+        (
+            "fields.ftrace",
+            b"bash-86 [001] ..... 1.0: sched_wakeup: comm=a pid=0x5c (92) prio=0x78 (120) target_cpu=0x1 (1)\n",
+            "events of ftrace with the option fields",
+        ),
+        ("tsc.txt", b"cpus=2\n a-86 [001] 7809337175184: sched_wakeup: a:92 [120] CPU:001\n", "is no time in seconds"),
     ];
     for (name, content, want) in cases {
         documented(name, Some(want));
@@ -219,5 +265,6 @@ fn other_files_are_named() {
     for name in ["header", "data.0"] {
         std::fs::File::create(folder.join(name)).unwrap().write_all(b"x").unwrap();
     }
+    documented("threads.data", Some("a directory of perf record --threads"));
     assert!(held(&folder, None).unwrap_err().to_string().contains("perf record --threads"));
 }

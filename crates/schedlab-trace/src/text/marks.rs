@@ -35,8 +35,8 @@ pub fn perf_lost((name, rest): (&str, &str)) -> Option<u64> {
     Some(after.split(|c: char| !c.is_ascii_digit()).find_map(|word| word.parse().ok()).unwrap_or(1))
 }
 
-/// What tools print around the events and what is not needed: trace-cmd's version, its empty CPUs and the pages of
-/// `--debug`, the words of atrace.
+/// What tools print around the events and what is not needed: trace-cmd's version, its empty CPUs, the pages of
+/// `--debug`, the plugins of `-V` and the latencies of `-w`, the words of atrace.
 pub fn is_chatter(line: &str) -> bool {
     let numbered = |start: &str, end: &str| {
         let middle = line.strip_prefix(start).and_then(|rest| rest.strip_suffix(end));
@@ -45,8 +45,28 @@ pub fn is_chatter(line: &str) -> bool {
     numbered("version = ", "")
         || numbered("CPU ", " is empty")
         || line.starts_with("CPU:") && line.contains("[SUBBUFFER START]")
+        || ["registering plugin: ", "overriding event "].iter().any(|start| line.starts_with(start))
+        || ["Average wakeup latency: ", "Maximum Latency: ", "Minimum Latency: "]
+            .iter()
+            .any(|start| line.starts_with(start))
+        || line == "RT task timings:"
         || line == "TRACE:"
         || line.starts_with("capturing trace...")
+}
+
+/// An event of `trace-cmd report --debug` without where it lies in its page: `... [29775:0x5c:36]`.
+pub fn without_place(line: &str) -> &str {
+    let is = |text: &str, digit: fn(&u8) -> bool| !text.is_empty() && text.bytes().all(|byte| digit(&byte));
+    let place = |text: &str| {
+        let mut parts = text.strip_suffix(']')?.split(':');
+        let (delta, at, size) = (parts.next()?, parts.next()?.strip_prefix("0x")?, parts.next()?);
+        let all = is(delta, u8::is_ascii_digit) && is(at, u8::is_ascii_hexdigit) && is(size, u8::is_ascii_digit);
+        (all && parts.next().is_none()).then_some(())
+    };
+    match line.rsplit_once(" [") {
+        Some((event, rest)) if place(rest).is_some() => event,
+        _ => line,
+    }
 }
 
 /// Whether the events of this name hold text of programs, which may contain the end of a line.

@@ -6,6 +6,7 @@ mod columns;
 mod ftrace_writer;
 mod lines;
 mod marks;
+mod options;
 mod prefix;
 mod reader;
 

@@ -5,6 +5,9 @@ use schedlab_model::{CpuId, Nanos, Pid, MAX_CPUS};
 use super::columns::Columns;
 use crate::Flags;
 
+/// What the error says about a word in the place of the time.
+pub const NO_TIME: &str = "is no time in seconds (trace_clock must be local, global, mono or boot)";
+
 /// A line up to its body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Prefix<'a> {
@@ -24,7 +27,9 @@ pub struct Prefix<'a> {
 pub fn prefix<'a>(line: &'a str, columns: &Columns) -> Result<Prefix<'a>, String> {
     match task_and_cpu(line) {
         Some(found) => bracketed(found, columns),
-        None => latency(line, columns).ok_or_else(|| "expected 'task-pid [cpu] time: event: fields'".to_owned()),
+        None => latency(line, columns)
+            .or_else(|| latency_report(line, columns))
+            .ok_or_else(|| "expected 'task-pid [cpu] time: event: fields'".to_owned()),
     }
 }
 
@@ -55,22 +60,28 @@ fn latency<'a>(line: &'a str, columns: &Columns) -> Option<Prefix<'a>> {
     })?;
     let body = line[at + 2..].split_once(':')?.1;
     let (head, time) = line[..at].trim_end().rsplit_once(char::is_whitespace)?;
+    placed(head, time.parse::<u64>().ok()?.checked_mul(1000)?, body, columns)
+}
+
+/// `trace-cmd report -l`: `comm-pid   cpuflags   seconds.fraction: event: fields`.
+fn latency_report<'a>(line: &'a str, columns: &Columns) -> Option<Prefix<'a>> {
+    let (head, time, body) = line.match_indices(": ").find_map(|(at, _)| {
+        let (head, stamp) = line[..=at].rsplit_once(char::is_whitespace)?;
+        Some((head, timestamp(stamp).ok()?, &line[at + 1..]))
+    })?;
+    placed(head, time, body, columns)
+}
+
+/// The CPU and the flags are one word.
+fn placed<'a>(head: &'a str, time: Nanos, body: &'a str, columns: &Columns) -> Option<Prefix<'a>> {
     let (task, place) = head.trim().rsplit_once(char::is_whitespace)?;
     let digits = place.bytes().take_while(u8::is_ascii_digit).count();
     let (cpu, flags) = place.split_at(digits);
     let cpu = cpu.parse::<u32>().ok().filter(|cpu| (*cpu as usize) < MAX_CPUS)?;
     let (comm, pid) = task.trim_end().rsplit_once('-')?;
     let (name, body) = event_name(body);
-    Some(Prefix {
-        comm,
-        pid: pid.parse().ok()?,
-        cpu: CpuId(cpu),
-        flags: columns.parse(flags)?,
-        time: time.parse::<u64>().ok()?.checked_mul(1000)?,
-        name,
-        body,
-        perf: false,
-    })
+    let (pid, flags) = (pid.parse().ok()?, columns.parse(flags)?);
+    Some(Prefix { comm, pid, cpu: CpuId(cpu), flags, time, name, body, perf: false })
 }
 
 struct TaskAndCpu<'a> {
@@ -123,7 +134,7 @@ fn timestamp(stamp: &str) -> Result<Nanos, String> {
         let fraction = if all_digits { fraction.parse::<u64>().ok()? * scale } else { return None };
         seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(fraction)
     };
-    parse().ok_or_else(|| format!("'{stamp}' is no time in seconds (trace_clock must be local, global, mono or boot)"))
+    parse().ok_or_else(|| format!("'{stamp}' {NO_TIME}"))
 }
 
 /// `event: fields` or `system:event: fields`; lines of function tracers have no event name. Before it may stand the

@@ -16,7 +16,10 @@ use super::body;
 use super::buffers::Buffers;
 use super::columns::Columns;
 use super::lines::Lines;
-use super::marks::{is_call_chain, is_chatter, is_free_text, is_stack, lost_events, perf_lost, perf_record};
+use super::marks::{
+    is_call_chain, is_chatter, is_free_text, is_stack, lost_events, perf_lost, perf_record, without_place,
+};
+use super::options::{not_an_event, not_its_fields};
 use super::prefix::{prefix, Prefix};
 use crate::error::{Fault, TraceError};
 use crate::record::{Body, Header, Record, TraceReader};
@@ -129,8 +132,9 @@ impl TextReader {
 
     /// A line above the events that is neither comment nor event.
     fn is_preamble(&mut self, text: &str) -> bool {
-        if let Some(count) = text.strip_prefix("cpus=") {
-            // The first line of trace-cmd report.
+        // The first line of trace-cmd report, behind the file's name if it prints several files.
+        let cpus = text.rsplit_once("cpus=").filter(|(file, _)| file.is_empty() || file.ends_with(": "));
+        if let Some((_, count)) = cpus {
             self.header.nr_cpus = self.header.nr_cpus.or(count.trim().parse().ok());
             self.trace_cmd = true;
             return true;
@@ -205,7 +209,7 @@ impl TextReader {
             }
             let buffer = self.marked.take().filter(|_| buffer.is_empty()).unwrap_or_else(|| buffer.to_owned());
             self.line.clear();
-            self.line.push_str(rest);
+            self.line.push_str(if self.trace_cmd { without_place(rest) } else { rest });
             match prefix(&self.line, &self.columns) {
                 Ok(prefix) => {
                     self.any = true;
@@ -221,7 +225,7 @@ impl TextReader {
                 }
                 Err(_) if self.belongs_to_event(&line) => {}
                 // The first line says whether it is a trace at all.
-                Err(what) if !self.any => return Err(self.lines.fault(TraceError::not_a_trace(what))),
+                Err(what) if !self.any => return Err(self.lines.fault(not_an_event(&line, what))),
                 Err(what) => return Err(self.lines.malformed(what)),
             }
         }
@@ -309,8 +313,9 @@ impl TraceReader for TextReader {
         let body = match lost {
             Some(count) => Body::Lost(count),
             None => {
+                let fields = body.clone();
                 let parsed = body::parse(&self.line[name], &self.line[body]);
-                parsed.map_err(|what| self.lines.malformed(what))?
+                parsed.map_err(|what| self.lines.fault(not_its_fields(&self.line[fields], what)))?
             }
         };
         Ok(Some(Record { time, cpu, comm: &self.line[comm], pid, flags, body }))
