@@ -8,7 +8,7 @@ scheduler are passed over; of those that do, what has no key is listed with the 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from schedlab.frozen import Frozen
@@ -48,10 +48,17 @@ def release(text: str) -> str | None:
 
 
 def imported(
-    text: str, kernel: str, features: Sequence[Mapping[str, Any]], knobs: Sequence[Mapping[str, Any]]
+    text: str,
+    kernel: str,
+    features: Sequence[Mapping[str, Any]],
+    knobs: Sequence[Mapping[str, Any]],
+    changed: Collection[str] = (),
 ) -> Imported:
-    """The settings in `text` that differ from the defaults of a row; the listings are those of that row."""
-    reader = _Reader({f["id"]: f for f in features}, {k["id"]: k for k in knobs})
+    """The settings in `text` that differ from the defaults of a row; the listings are those of that row.
+
+    Settings in `changed` are read even if they are the defaults.
+    """
+    reader = _Reader({f["id"]: f for f in features}, {k["id"]: k for k in knobs}, changed)
     for line in text.splitlines():
         reader.line(line.strip())
     reader.end()
@@ -66,8 +73,13 @@ def imported(
 
 
 class _Reader:
-    def __init__(self, features: Mapping[str, Mapping[str, Any]], knobs: Mapping[str, Mapping[str, Any]]) -> None:
-        self._features, self._knobs = features, knobs
+    def __init__(
+        self,
+        features: Mapping[str, Mapping[str, Any]],
+        knobs: Mapping[str, Mapping[str, Any]],
+        changed: Collection[str],
+    ) -> None:
+        self._features, self._knobs, self._changed = features, knobs, changed
         self.switched: dict[str, bool] = {}
         self.values: dict[str, str | int] = {}
         self.others: dict[str, Any] = {}
@@ -104,7 +116,7 @@ class _Reader:
         known = self._features.get(name)
         if known is None:
             self.left_out.append((word, "the row has no such feature"))
-        elif next(iter(known["defaults"].values()), None) == on:
+        elif next(iter(known["defaults"].values()), None) == on and name not in self._changed:
             pass
         elif why := _refused(known):
             self.left_out.append((word, why))
@@ -129,7 +141,7 @@ class _Reader:
         self.read += 1
         known = self._knobs[name]
         given: str | int = f"{value}ns" if name.endswith("_ns") else value
-        if _ns(known["default"]) == _ns(given):
+        if _ns(known["default"]) == _ns(given) and name not in self._changed:
             return
         if why := _refused(known):
             self.left_out.append((f"{name} = {value}", why))

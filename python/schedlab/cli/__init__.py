@@ -95,12 +95,16 @@ def _bug(e: Exception, console: Console) -> int:
     return BugError.exit_code
 
 
-def _command(options: Options, console: object, engine: Engine | None) -> int:
+def _command(options: Options, console: Console, engine: Engine | None) -> int:
     from importlib import import_module
 
     from schedlab.cli.paths import check_paths
 
     check_paths(options)
+    if getattr(options, "settings", None):
+        from schedlab.cli import given_settings
+
+        given_settings.apply(options, console, engine)
     module = import_module(f"schedlab.cli.{options.command}")
     return int(module.execute(options, console, engine))
 

@@ -84,6 +84,7 @@ class Options(argparse.Namespace):
     duration: str | None
     noise: bool | None
     overrides: list[str]
+    settings: list[str]
     family: str | None
     keep: str
     tests: int

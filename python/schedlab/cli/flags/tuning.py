@@ -60,6 +60,13 @@ def overridden(p: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         help="override any key, such as knobs.base_slice=3ms (all variants) or workload.NAME.OPTION=4; repeatable",
     )
+    p.add_argument(
+        "--settings",
+        action="append",
+        default=[],
+        metavar="[VARIANT=]FILE",
+        help="give the variants the settings in a features dump, sysctl lines or a kernel's .config; repeatable",
+    )
 
 
 def new(p: argparse.ArgumentParser) -> None:
