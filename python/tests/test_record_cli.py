@@ -503,3 +503,8 @@ def test_a_full_trace_file_names_the_file_and_not_tracefs(
     assert "cannot write the recorded trace: File too large" in err
     assert "ulimit -f" in err
     assert "perf" not in err
+
+
+def test_the_output_of_a_workload_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
+    assert running._run("echo to stdout; echo to stderr >&2; exit 3") == 3
+    assert capfd.readouterr() == ("to stdout\n", "to stderr\n")

@@ -6,6 +6,7 @@ import errno
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -145,7 +146,7 @@ def _through_perf(line: str, folder: Path, header: str, why: str, engine: Engine
     done = subprocess.run(
         ["perf", "sched", "record", "-o", str(data), "--", "sh", "-c", line],
         stdin=subprocess.DEVNULL,
-        capture_output=True,
+        stderr=subprocess.PIPE,
         text=True,
     )
     if not data.exists():
@@ -153,10 +154,12 @@ def _through_perf(line: str, folder: Path, header: str, why: str, engine: Engine
         raise ArmError(
             f"cannot record this kernel: {why}; perf: {said[0] if said else 'no message'}", hint="run as root"
         )
+    sys.stderr.writelines(said for said in done.stderr.splitlines(keepends=True) if not said.startswith("[ perf "))
     engine.convert(str(data), str(folder / "perf.ftrace"))
     raw.write_bytes(header.encode() + (folder / "perf.ftrace").read_bytes())
     return Ran(raw, done.returncode, "perf sched record", probes=False)
 
 
 def _run(line: str) -> int:
-    return subprocess.run(["sh", "-c", line], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL).returncode
+    """Run the workload; what it prints is printed."""
+    return subprocess.run(["sh", "-c", line], stdin=subprocess.DEVNULL).returncode
