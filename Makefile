@@ -15,7 +15,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 export PIP_ROOT_USER_ACTION := ignore
 
-.PHONY: help compare build optimised agent wheels test new-cases lint bench agreement validate-host schedulers docs clean prerequisites
+.PHONY: help compare build optimised agent wheels test new-cases lint bench agreement validate-host schedulers docs shell-files clean prerequisites
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -75,6 +75,10 @@ validate-host: optimised agent
 docs: $(VENV)/built-for-tests
 	@$(BIN)/sphinx-build -q -W --keep-going -b html docs out/docs
 	@echo "site: out/docs/index.html"
+
+## make shell-files  completion for bash, zsh and tcsh, and manual pages, in out/share, which is laid out as /usr/share
+shell-files: $(VENV)/built-for-tests
+	@$(BIN)/python tools/shell_files.py out/share
 
 ## make clean     remove everything that was built
 clean:

@@ -9,12 +9,13 @@ import queue
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from schedlab.cli import progress
-from schedlab.cli.progress import Progress, line
+from schedlab.cli.progress import Progress, announcement, line
 from schedlab.engine import UnderWay
 
 HERE = Path(__file__).parent
@@ -42,6 +43,40 @@ HOUR = 3600 * 10**9
 )  # fmt: skip
 def test_the_line(done: int, total: int, last: str, under_way: list[UnderWay], elapsed_s: float, expected: str) -> None:
     assert line(done, total, last, under_way, elapsed_s) == expected
+
+
+@pytest.mark.parametrize(
+    ("done", "total", "under_way", "elapsed_s", "expected"),
+    [
+        (1, 40, [], 5.0, "this takes about 3.3 min in all; to shorten it: --seeds 6"),
+        (
+            0,
+            20,
+            [UnderWay("a seed 1", HOUR, 2 * HOUR)],
+            30.0,
+            "this takes about 20.0 min in all; to shorten it: --seeds 6",
+        ),
+        (4, 40, [], 5.0, ""),  # 50 s in all
+        (1, 40, [], 2.0, ""),  # too early to say
+        (0, 40, [], 60.0, ""),  # nothing has advanced
+    ],
+)
+def test_long_work_is_announced(
+    done: int, total: int, under_way: list[UnderWay], elapsed_s: float, expected: str
+) -> None:
+    assert announcement(done, total, under_way, elapsed_s, "--seeds 6") == expected
+
+
+def test_long_work_is_announced_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(progress, "REDRAW_S", 0.01)
+    monkeypatch.setattr(progress, "SURE_S", 0.05)
+    monkeypatch.setattr(progress, "LONG_S", 0.1)
+    shown = Progress(1000, live=False, shorter="--duration 1s")
+    for _ in range(10):
+        shown.step("a seed 1")
+        time.sleep(0.03)
+    shown.clear()
+    assert capsys.readouterr().err.count("to shorten it: --duration 1s") == 1
 
 
 COMMANDS = [["run", "toy.toml", "--variant", "cfs"], ["compare", "toy.toml", "--jobs", "1"]]

@@ -20,6 +20,12 @@ pub trait Sink {
         false
     }
 
+    /// Whether it takes the events that only trace files contain and the notes, besides the context of events.
+    #[inline(always)]
+    fn takes_trace_only(&self) -> bool {
+        self.is_trace()
+    }
+
     /// The kernel of the flags and the notes that follow.
     fn kernel(&mut self, _kernel: KernelId) {}
 
@@ -64,6 +70,11 @@ impl<A: Sink, B: Sink> Sink for Tee<A, B> {
         self.0.is_trace() || self.1.is_trace()
     }
 
+    #[inline(always)]
+    fn takes_trace_only(&self) -> bool {
+        self.0.takes_trace_only() || self.1.takes_trace_only()
+    }
+
     fn flags(&mut self, flags: Flags) {
         self.0.flags(flags);
         self.1.flags(flags);
@@ -97,6 +108,11 @@ impl<S: Sink> Sink for Option<S> {
     #[inline(always)]
     fn is_trace(&self) -> bool {
         self.as_ref().is_some_and(Sink::is_trace)
+    }
+
+    #[inline(always)]
+    fn takes_trace_only(&self) -> bool {
+        self.as_ref().is_some_and(Sink::takes_trace_only)
     }
 
     fn flags(&mut self, flags: Flags) {
@@ -133,6 +149,11 @@ impl<S: Sink + ?Sized> Sink for &mut S {
         (**self).is_trace()
     }
 
+    #[inline(always)]
+    fn takes_trace_only(&self) -> bool {
+        (**self).takes_trace_only()
+    }
+
     fn flags(&mut self, flags: Flags) {
         (**self).flags(flags);
     }
@@ -159,6 +180,11 @@ impl<S: Sink + ?Sized> Sink for Box<S> {
     #[inline(always)]
     fn is_trace(&self) -> bool {
         (**self).is_trace()
+    }
+
+    #[inline(always)]
+    fn takes_trace_only(&self) -> bool {
+        (**self).takes_trace_only()
     }
 
     fn flags(&mut self, flags: Flags) {

@@ -21,6 +21,7 @@ from schedlab.compare_variants import compare_variants, pairs, settled
 from schedlab.design import Design
 from schedlab.engine import Engine, native_engine
 from schedlab.errors import InputError, OutputError, RunError
+from schedlab.gate import varies
 from schedlab.outcome import Failure, Outcome
 from schedlab.overrides import engine_overrides
 from schedlab.reasons_of_headline import keep_of
@@ -29,6 +30,7 @@ from schedlab.render.together import needed
 from schedlab.robust import Robustness
 from schedlab.sameness import same_variants
 from schedlab.scenario import Scenario
+from schedlab.statistics import SMALLEST_N
 from schedlab.statistics.early import import_early
 from schedlab.store import Result, Store
 from schedlab.validity import model_errors, validated
@@ -99,7 +101,7 @@ def _check(options: Options, scenario: Scenario, console: Console) -> None:
     gate.check_seeds(options.fail_on, scenario, len(scenario.seeds))
     for words in same_variants(scenario, scenario.arm, _pairs(options, scenario)).values():
         console.say(words)
-    least = needed(len(scenario.variants), len(scenario.seeds)) if gate.varies(scenario) else 0
+    least = needed(len(scenario.variants), len(scenario.seeds)) if varies(scenario) else 0
     if len(scenario.variants) > 2 and least:
         pair = f"no two of {len(scenario.variants)} variants can be distinguished with {len(scenario.seeds)} seeds"
         console.say(f"{pair}; that takes at least {least} (--seeds {least})")
@@ -192,7 +194,7 @@ def _run(
     def stage(runs: int) -> None:
         nonlocal progress
         progress.clear()
-        progress = console.progress(runs, engine.under_way)
+        progress = console.progress(runs, engine.under_way, shorter=_shorter(scenario))
 
     def ended(outcome: Outcome) -> None:
         progress.step(f"{outcome.variant} seed {outcome.seed}")
@@ -226,6 +228,14 @@ def _run(
         )
     finally:
         progress.clear()
+
+
+def _shorter(scenario: Scenario) -> str:
+    """How to shorten the runs of a scenario, as flags; empty if they are as short as they can be."""
+    ways = [f"--seeds {SMALLEST_N}"] if len(scenario.seeds) > SMALLEST_N and varies(scenario) else []
+    if scenario.duration_ns > 2 * scenario.warmup_ns:
+        ways.append(f"--duration {scenario.duration_ns / 2e6:.6g}ms")
+    return " or ".join(ways)
 
 
 def _line(outcome: Outcome) -> str:

@@ -80,14 +80,16 @@ class Console:
         note: Callable[[], str] = nothing_to_note,
         what: str = "runs",
         quiet_s: float = 0.0,
+        shorter: str = "",
     ) -> Progress:
         """Progress over `total` runs, with a note that is computed whenever it is shown; silent if switched off.
 
-        Outside a terminal nothing is said in the first `quiet_s` seconds.
+        Outside a terminal nothing is said in the first `quiet_s` seconds. What makes long work `shorter` is said as
+        soon as it is known to be long.
         """
         wanted = self._progress and not self.quiet and not self.verbose
         live = sys.stderr.isatty() and not os.environ.get("CI") and os.environ.get("TERM") != "dumb"
-        return Progress(total, live, under_way, note, what, quiet_s) if wanted else Progress(0, False)
+        return Progress(total, live, under_way, note, what, quiet_s, shorter) if wanted else Progress(0, False)
 
 
 def colours(stream: TextIO) -> bool:

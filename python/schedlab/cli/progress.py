@@ -22,6 +22,11 @@ SHOWN_RUNS = 2
 SMALLEST = 0.005
 """The fraction below which the remaining time cannot be estimated."""
 
+LONG_S = 120.0
+"""Work that takes longer is announced, with how to shorten it."""
+SURE_S = 3.0
+"""How long the work goes on before its duration is estimated for that."""
+
 SOON_S = 1.0
 """A shorter remaining time is not shown."""
 
@@ -47,8 +52,10 @@ class Progress:
         note: Callable[[], str] = nothing_to_note,
         what: str = "runs",
         quiet_s: float = 0.0,
+        shorter: str = "",
     ) -> None:
         self._note, self._live, self._what, self._quiet_s = note, live, what, quiet_s
+        self._shorter = shorter
         self._total, self._done, self._shown, self._last = total, 0, 0, ""
         self._under_way = under_way
         self._began = time.monotonic()
@@ -80,10 +87,21 @@ class Progress:
 
     def _watch(self) -> None:
         while not self._over.wait(REDRAW_S):
+            self._announce()
             if self._live:
                 self._draw()
             elif self._elapsed() > QUIET_S:
                 self._report(self._under_way())
+
+    def _announce(self) -> None:
+        """Once, as soon as it is known: that the work takes long, and how to shorten it."""
+        if not self._shorter:
+            return
+        with self._lock:
+            text = announcement(self._done, self._total, self._under_way(), self._elapsed(), self._shorter)
+            if text and not self._over.is_set():
+                self._shorter = ""
+                write(f"\r\x1b[K{text}\n" if self._live else f"{text}\n")
 
     def _report(self, under_way: Sequence[UnderWay]) -> None:
         """A line for each tenth, of the runs that have ended and of long ones under way."""
@@ -143,6 +161,14 @@ def pace(done: int, total: int, under_way: Sequence[UnderWay], elapsed_s: float,
         each_s = part * total / elapsed_s
         rate = f"{figures(each_s)} {what}/s" if each_s >= 1 else f"{figures(60 * each_s)} {what}/min"
     return ", ".join(word for word in (rate, left) if word)
+
+
+def announcement(done: int, total: int, under_way: Sequence[UnderWay], elapsed_s: float, shorter: str) -> str:
+    """How long all of it takes and how to shorten it, if that is long; empty as long as it is not known."""
+    part = fraction(done, total, under_way)
+    if elapsed_s < SURE_S or part <= SMALLEST or elapsed_s / part < LONG_S:
+        return ""
+    return f"this takes about {clock(1e9 * elapsed_s / part)} in all; to shorten it: {shorter}"
 
 
 def figures(rate: float) -> str:

@@ -146,6 +146,10 @@ impl Sink for Shared {
         true
     }
 
+    fn takes_trace_only(&self) -> bool {
+        false
+    }
+
     fn flags(&mut self, flags: Flags) {
         self.0.borrow_mut().interrupt = flags.in_interrupt();
     }

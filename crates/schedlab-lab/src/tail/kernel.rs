@@ -314,8 +314,9 @@ impl Kernel {
     }
 
     fn task(&mut self, pid: Pid, now: Nanos) -> &mut Task {
-        let program = self.programs.get(&pid).copied().unwrap_or_default();
-        self.tasks.entry(pid).or_insert_with(|| Task::new(program, now))
+        let programs = &self.programs;
+        let program = || programs.get(&pid).copied().unwrap_or_default();
+        self.tasks.entry(pid).or_insert_with(|| Task::new(program(), now))
     }
 
     fn queue(&mut self, now: Nanos, pid: Pid, cpu: usize) {

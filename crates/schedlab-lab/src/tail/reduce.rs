@@ -143,6 +143,10 @@ impl Sink for Reduction {
         true
     }
 
+    fn takes_trace_only(&self) -> bool {
+        false
+    }
+
     fn flags(&mut self, flags: Flags) {
         self.interrupt = flags.in_interrupt();
     }

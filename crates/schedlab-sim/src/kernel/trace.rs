@@ -14,9 +14,11 @@ impl Kernel {
     #[inline(always)]
     pub fn emit<S: Sink>(&mut self, run: &mut Run<S>, cpu: CpuId, kind: Kind) {
         if run.is_trace() {
-            self.emit_run_times(run, cpu);
-            if matches!(kind, Kind::Migrate { .. }) {
-                self.sched.pass_move();
+            if run.takes_trace_only() {
+                self.emit_run_times(run, cpu);
+                if matches!(kind, Kind::Migrate { .. }) {
+                    self.sched.pass_move();
+                }
             }
             run.flags(self.id, self.flags(run, cpu));
         }
@@ -26,7 +28,7 @@ impl Kernel {
     /// Emits an event that only trace files contain.
     #[inline(always)]
     pub fn trace_only<S: Sink>(&mut self, run: &mut Run<S>, cpu: CpuId, kind: Kind) {
-        if run.is_trace() {
+        if run.takes_trace_only() {
             self.emit_run_times(run, cpu);
             self.emit_trace_only(run, cpu, kind, self.flags(run, cpu));
         }
@@ -35,7 +37,7 @@ impl Kernel {
     /// Writes a note into a trace: what a probe of `schedlab record` would show here.
     #[inline(always)]
     pub fn note<S: Sink>(&mut self, run: &mut Run<S>, cpu: CpuId, name: &str, fields: impl FnOnce(&Kernel) -> String) {
-        if run.is_trace() {
+        if run.takes_trace_only() {
             self.emit_run_times(run, cpu);
             run.flags(self.id, self.flags(run, cpu));
             run.note(cpu, name, &fields(self));
@@ -45,7 +47,7 @@ impl Kernel {
     /// Emits the run times accounted by now, before anything that changes what their records show.
     #[inline(always)]
     pub fn trace_run_times<S: Sink>(&mut self, run: &mut Run<S>, cpu: CpuId) {
-        if run.is_trace() {
+        if run.takes_trace_only() {
             self.emit_run_times(run, cpu);
         }
     }
@@ -59,7 +61,7 @@ impl Kernel {
     /// Emits all run times that are left at the end of an event.
     #[inline(always)]
     pub fn trace_rest<S: Sink>(&mut self, run: &mut Run<S>, cpu: CpuId) {
-        if run.is_trace() {
+        if run.takes_trace_only() {
             self.emit_run_times(run, cpu);
             while self.sched.pass_move() {
                 self.emit_run_times(run, cpu);

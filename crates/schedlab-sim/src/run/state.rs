@@ -105,6 +105,12 @@ impl<'a, S: Sink> Run<'a, S> {
         self.sink.is_trace()
     }
 
+    /// Whether the sink takes the events that only trace files contain, too.
+    #[inline(always)]
+    pub fn takes_trace_only(&self) -> bool {
+        self.sink.takes_trace_only()
+    }
+
     /// Does something in another context. Traces alone show it.
     #[inline(always)]
     pub fn in_context(&mut self, context: Context, what: impl FnOnce(&mut Self)) {

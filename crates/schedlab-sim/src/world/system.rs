@@ -107,7 +107,7 @@ impl System {
         let spec = &*with_housekeeping(spec);
         let machine = Machine::new(spec, seed);
         let (mut kernel, mut programs) = (Kernel::new(id, spec, seed), Programs::new(spec, seed));
-        if run.is_trace() {
+        if run.takes_trace_only() {
             kernel.sched.record_run_times();
         }
         kernel::arm_bandwidth(run, &kernel);
