@@ -44,11 +44,14 @@ STRUCTS: list[tuple[str, str, Any]] = [
     ("schedlab-lab/src/explain/why.rs", "Why", explained.Moment),
     ("schedlab-replay/src/answer.rs", "Why", explained.RecordedMoment),
     ("schedlab-replay/src/inputs.rs", "InputCount", replayed.InputCount),
+    ("schedlab-replay/src/spans.rs", "UnjudgedSpan", replayed.UnjudgedSpan),
     ("schedlab-lab/src/ablate.rs", "Difference", changed.Difference),
     *(
         (REPORT, name, of)
         for name, of in vars(replayed).items()
-        if isinstance(of, type) and of.__module__ == replayed.__name__ and name not in ("Answer", "InputCount")
+        if isinstance(of, type)
+        and of.__module__ == replayed.__name__
+        and name not in ("Answer", "InputCount", "UnjudgedSpan")
     ),
 ]
 

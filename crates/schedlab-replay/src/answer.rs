@@ -72,3 +72,24 @@ pub struct Why {
     /// The row's decisions at that time.
     pub ended_by: Vec<DecisionView>,
 }
+
+/// Whether a task is meant by `task`: its pid, its name, or both as `waits` prints them, `NAME/PID`.
+pub fn is_meant(task: &str, pid: Pid, name: &str) -> bool {
+    let both = task.strip_prefix(name).and_then(|rest| rest.strip_prefix('/')).and_then(|pid| pid.parse().ok());
+    task == name || task.parse() == Ok(pid) || both == Some(pid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_meant;
+
+    #[test]
+    fn a_task_is_named_by_pid_by_name_or_by_both() {
+        for task in ["22", "ksoftirqd/1", "ksoftirqd/1/22"] {
+            assert!(is_meant(task, 22, "ksoftirqd/1"), "{task}");
+        }
+        for task in ["ksoftirqd/22", "ksoftirqd/1/1", "1", "ksoftirqd", "x/22", ""] {
+            assert!(!is_meant(task, 22, "ksoftirqd/1"), "{task}");
+        }
+    }
+}

@@ -38,6 +38,7 @@ mod reader;
 mod report;
 mod resched;
 mod sample;
+mod spans;
 mod summary;
 mod tally;
 mod topology;
@@ -55,6 +56,7 @@ pub use report::{
     StateScores, StepMiss, TaskCounts, TraceInfo, Tried, Unexplained, Unjudgeable, VruntimeSteps,
 };
 pub use sample::{Bounds, Sample};
+pub use spans::UnjudgedSpan;
 pub use topology::Machine;
 pub use trace::LookAhead;
 pub use waits::{waits, Began, Ran, Wait, Waiter, Waits};

@@ -6,6 +6,7 @@ use schedlab_model::{Nanos, Pid};
 
 use crate::answer::Answer;
 use crate::inputs::InputCount;
+use crate::spans::UnjudgedSpan;
 use crate::trace::LookAhead;
 
 /// How well one version row decides what a recorded kernel decided.
@@ -38,6 +39,8 @@ pub struct Report {
     pub nice: Vec<Part>,
     /// Decisions that cannot be judged, by reason.
     pub unjudged: Vec<Unjudgeable>,
+    /// Where they are, the series with most decisions first.
+    pub unjudged_spans: Vec<UnjudgedSpan>,
     /// Their share of all decisions.
     pub unjudged_share: f64,
     /// Those of them that no lag explains, or that follow such a decision on their CPU: the state there is wrong.

@@ -60,6 +60,7 @@ impl Report {
             cpus: cpus.collect(),
             nice: nice.collect(),
             unjudged: tally.unjudged.iter().map(|((why, kind), count)| unjudgeable(*why, *kind, *count)).collect(),
+            unjudged_spans: tally.spans.largest(),
             unjudged_share: if all == 0 { 0.0 } else { unjudged as f64 / all as f64 },
             unexplained,
             solved,

@@ -8,6 +8,7 @@ use crate::count::Count;
 use crate::decision::{Baseline, Decision, DecisionKind, Outcome, Unjudged};
 use crate::inputs::Inputs;
 use crate::report::{Disagreement, StateMiss, StepMiss};
+use crate::spans::Spans;
 
 /// A piece of state that a probe shows.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -98,6 +99,7 @@ pub struct Tally {
     /// By range of nice values, and whether it was a pick.
     pub nice: BTreeMap<(&'static str, bool), Count>,
     pub unjudged: BTreeMap<(Unjudged, DecisionKind), u64>,
+    pub spans: Spans,
     pub not_asked: u64,
     pub warm_up: u64,
     pub fifo: Count,
@@ -132,11 +134,13 @@ impl Tally {
             }
             Outcome::Unjudged(why) => {
                 *self.unjudged.entry((why, kind)).or_default() += 1;
+                self.spans.note(at.cpu.0, at.time, Some(why));
                 return;
             }
             Outcome::Agrees => true,
             Outcome::Differs => false,
         };
+        self.spans.note(at.cpu.0, at.time, None);
         match baselines {
             Some(Baseline::Pick { fifo, lifo, keep, lowest_pid }) => {
                 self.fifo.add(at.time, fifo);

@@ -14,6 +14,7 @@ use schedlab_model::{CpuId, Nanos, Pid};
 use schedlab_trace::{Body, Continuity, Kind, Record, TaskState, TraceError, TraceReader};
 use serde::Serialize;
 
+use crate::answer::is_meant;
 use history::{History, Turn};
 
 /// Priorities below this one are those of real-time and deadline tasks.
@@ -124,7 +125,8 @@ struct Found {
     longest: Vec<(Wait, Vec<Turn>)>,
 }
 
-/// Reads a trace and keeps the `keep` longest waits of each task; with `only`, of one task (a pid or a name).
+/// Reads a trace and keeps the `keep` longest waits of each task; with `only`, of one task: a pid, a name, or
+/// `NAME/PID`.
 pub fn waits(reader: &mut dyn TraceReader, keep: usize, only: Option<&str>) -> Result<Waits, TraceError> {
     let mut walk = Walk { keep: keep.max(1), ..Walk::default() };
     while let Some(record) = reader.next_record()? {
@@ -256,7 +258,7 @@ impl Walk {
     fn end(mut self, kernel: Option<String>, only: Option<&str>) -> Waits {
         let names = std::mem::take(&mut self.names);
         let name = |pid: Pid| names.get(&pid).cloned().unwrap_or_else(|| "?".to_owned());
-        let wanted = |pid: Pid, name: &str| only.is_none_or(|only| only == name || only == pid.to_string());
+        let wanted = |pid: Pid, name: &str| only.is_none_or(|only| is_meant(only, pid, name));
         let mut tasks: Vec<Waiter> = Vec::new();
         for (pid, found) in self.found {
             let known = name(pid);

@@ -71,6 +71,16 @@ class Unjudgeable(TypedDict):
     count: int
 
 
+class UnjudgedSpan(TypedDict):
+    """Decisions of a CPU in a row that cannot be judged for one reason."""
+
+    cpu: int
+    from_ns: int
+    to_ns: int
+    count: int
+    reason: str
+
+
 class Unexplained(TypedDict):
     """Unjudged decisions by the side that they belong to."""
 
@@ -327,6 +337,7 @@ class Report(TypedDict):
     cpus: list[Part]
     nice: list[Part]
     unjudged: list[Unjudgeable]
+    unjudged_spans: list[UnjudgedSpan]
     unjudged_share: float
     unexplained: Unexplained
     solved: Unexplained

@@ -195,11 +195,20 @@ def _title(part: Part) -> str:
     return "picks" if name == of else f"{name} {of}s"
 
 
+SPANS = 5
+"""How many series of decisions that cannot be judged are shown."""
+
+
 def _remarks(r: Report) -> Iterable[str]:
     warm_up = f"after a warm-up of {r['warm_up_ns'] / 1e6:g} ms with {r['in_warm_up']:,} decisions"
     yield f"unjudged: {_share(r['unjudged_share'])}, {warm_up}"
     for part in sorted(r["unjudged"], key=lambda part: -part["count"]):
         yield f"  {part['count']:,} {part['kind']}: {part['reason']}"
+    if spans := r["unjudged_spans"][:SPANS]:
+        yield "where most decisions in a row are not judged:"
+    for span in spans:
+        when = f"{span['from_ns'] / 1e9:.6f} to {span['to_ns'] / 1e9:.6f} s"
+        yield f"  cpu{span['cpu']}, {when}: {span['count']:,}, {span['reason']}"
     steps, state = r["vruntime"], r["state"]
     if steps["compared"]:
         yield f"vruntime: {steps['equal']:,} of {steps['compared']:,} steps equal to the nanosecond"

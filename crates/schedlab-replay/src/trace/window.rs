@@ -13,6 +13,7 @@ use super::needs::Needs;
 use super::reread::RereadStates;
 use super::select::SelectFlags;
 use super::wakeups::Wakeups;
+use crate::answer::is_meant;
 
 /// How many records are read ahead at most.
 const AHEAD: usize = 1 << 15;
@@ -240,9 +241,9 @@ impl<'r> Window<'r> {
         &self.names
     }
 
-    /// The tasks of a name.
-    pub fn named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = Pid> + 'a {
-        self.names.iter().filter(move |(_, known)| *known == name).map(|(pid, _)| *pid)
+    /// The tasks that are meant by a name, or by `NAME/PID`.
+    pub fn named<'a>(&'a self, task: &'a str) -> impl Iterator<Item = Pid> + 'a {
+        self.names.iter().filter(move |(pid, name)| is_meant(task, **pid, name)).map(|(pid, _)| *pid)
     }
 
     /// Time of the last record read.

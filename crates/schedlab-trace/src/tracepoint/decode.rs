@@ -201,3 +201,33 @@ impl<'a> Record<'a> {
         Ok(text)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `trace-cmd record -T` declares eight callers; a record has as many as the stack.
+    #[test]
+    fn a_stack_may_be_shorter_than_declared() {
+        let field = |name: &str, offset: usize, size: usize| {
+            format!("\tfield:{name};\toffset:{offset};\tsize:{size};\tsigned:0;\n")
+        };
+        let fields = [
+            field("unsigned short common_type", 0, 2),
+            field("int common_pid", 4, 4),
+            field("int size", 8, 4),
+            field("unsigned long caller[8]", 16, 64),
+        ];
+        let text = format!("name: kernel_stack\nID: 4\nformat:\n{}", fields.concat());
+        let decoder = Decoder::new(vec![Format::parse("ftrace", &text).unwrap()], Endian::Little);
+        for callers in [0, 1, 8] {
+            let mut raw = vec![4, 0, 0, 0, 7, 0, 0, 0, callers, 0, 0, 0, 0, 0, 0, 0];
+            raw.resize(16 + 8 * usize::from(callers), 0xab);
+            let (_, pid, what) = decoder.decode(&raw).unwrap().unwrap();
+            let What::Text { name, fields } = what else { panic!("{what:?}") };
+            let stack = format!("size={callers} caller={}", "ab".repeat(8 * usize::from(callers)));
+            assert_eq!((pid, name.as_str(), fields), (7, "kernel_stack", stack));
+        }
+        assert!(decoder.decode(&[4, 0, 0, 0, 7, 0]).is_err(), "a number is whole");
+    }
+}
