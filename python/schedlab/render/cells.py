@@ -58,8 +58,9 @@ def configurations(comparison: Comparison) -> list[str]:
 
 
 def _kernels(comparison: Comparison) -> str:
-    columns = [(c.name, c.named or c.kernel) for c in comparison.columns]
-    return ", ".join(name if name == kernel else f"{name} = {kernel}" for name, kernel in columns)
+    """The kernel of each variant, with what it changes on it."""
+    columns = [(c.name, c.named or c.kernel, f" with {c.changes}" if c.changes else "") for c in comparison.columns]
+    return ", ".join(f"{'' if name == kernel else f'{name} = '}{kernel}{changes}" for name, kernel, changes in columns)
 
 
 def machine_name(scenario: Scenario) -> str:
