@@ -40,6 +40,12 @@ pub trait SchedClass {
     /// true.
     fn takes(&self, attr: &TaskAttr) -> bool;
 
+    /// Whether the class does nothing but run its tasks on their CPUs: no balancing, no timers, no server, no share of a
+    /// CPU's capacity. Core code then need not walk the classes where none of their tasks is runnable.
+    fn is_bare(&self) -> bool {
+        false
+    }
+
     /// A task is created (`__sched_fork`), possibly with the id of a released one. `mine`: it belongs to this class.
     fn task_new(&mut self, core: &mut Core, task: TaskId, attr: &TaskAttr, mine: bool) {}
 

@@ -60,6 +60,8 @@ pub enum Class {
     /// `fair_sched_class`.
     #[default]
     Fair,
+    /// `stop_sched_class`.
+    Stop,
     /// `rt_sched_class`.
     RealTime,
     /// `dl_sched_class`.
@@ -170,6 +172,7 @@ impl Decision {
             Class::Fair => self.fair_function(version),
             Class::RealTime => self.rt_function(version),
             Class::Deadline => self.dl_function(version),
+            Class::Stop => "pick_task_stop",
             Class::Core => version.names.preempt,
         }
     }

@@ -151,6 +151,7 @@ impl DecisionView {
                 Class::Fair => "fair",
                 Class::RealTime => "rt",
                 Class::Deadline => "dl",
+                Class::Stop => "stop",
                 Class::Core => "core",
             },
             other_cpu: other,

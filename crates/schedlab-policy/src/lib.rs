@@ -56,6 +56,7 @@ mod run_times;
 mod sched;
 mod sched_cache;
 mod select;
+mod stop;
 mod version;
 pub mod weight;
 

@@ -3,7 +3,7 @@
 //!
 //! The policy has no time of its own: every call is passed `now`, and the costs of actions are the caller's. It follows
 //! kernel/sched/core.c of 6.1 to 7.2. Core code calls the classes through [`SchedClass`](crate::class::SchedClass) and
-//! names none of them. Not modelled: the stop class.
+//! names none of them.
 
 mod available_idle_cpu;
 mod balance;
@@ -39,6 +39,7 @@ use crate::decision::Decision;
 use crate::dl::Dl;
 use crate::fair::Fair;
 use crate::rt::Rt;
+use crate::stop::Stop;
 use crate::{class_list, KernelConfig, Resched};
 
 pub use self::core::Core;
@@ -50,7 +51,7 @@ pub use types::{Counts, Moves, Scans, Selection, Stage, TaskAttr, Tested, WakeKi
 
 class_list! {
     /// The classes of a kernel.
-    pub struct Classes { dl: Dl, rt: Rt, fair: Fair, idle: Idle }
+    pub struct Classes { stop: Stop, dl: Dl, rt: Rt, fair: Fair, idle: Idle }
 }
 
 /// One kernel's scheduler. Its classes are its fields too: `sched.fair` is the fair class.
@@ -73,7 +74,7 @@ impl Sched {
             topology.all().iter().for_each(|cpu| fair.set_cpu_scale(cpu, capacities.of(cpu), FULL_CAPACITY, 0));
         }
         fair.init_sched_cache(&topology);
-        let classes = Classes { dl, rt, fair, idle: Idle::default() };
+        let classes = Classes { stop: Stop::default(), dl, rt, fair, idle: Idle::default() };
         Sched::with_classes(classes, &config, topology)
     }
 }
@@ -93,14 +94,14 @@ impl<L> DerefMut for Sched<L> {
 }
 
 impl<L: ClassList> Sched<L> {
-    /// The class that is called directly as long as no task belongs to another one.
+    /// The class that is called directly where no task of another one is runnable.
     const LOWEST: ClassId = ClassId(L::LEN.saturating_sub(2));
 
     /// A scheduler with these classes, made for the same kernel and machine.
     #[must_use]
     pub fn with_classes(mut classes: L, config: &KernelConfig, topology: Arc<Topology>) -> Self {
         classes.walk(&mut dispatch::Numbered);
-        let core = Core::new(config, topology, ClassId(L::LEN - 1));
+        let core = Core::new(config, topology, ClassId(L::LEN - 1), dispatch::bare(&classes));
         Sched { core, classes, released: Vec::new() }
     }
 

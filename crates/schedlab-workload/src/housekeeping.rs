@@ -46,7 +46,8 @@ pub struct Housekeeping<'a> {
 }
 
 impl Housekeeping<'_> {
-    /// The threads. They never end, and have no metric.
+    /// The threads. They never end, and have no metric. The sleep with which each program begins is under way at the
+    /// start.
     #[must_use]
     pub fn workload(&self) -> Workload {
         let mut builder = Builder::new(NAME);
@@ -55,6 +56,7 @@ impl Housekeeping<'_> {
             name,
             timers,
             timer_slack: 0,
+            jitter: false,
             affinity,
             ..TaskSpec::default()
         };
@@ -64,11 +66,12 @@ impl Housekeeping<'_> {
             let only = Some(CpuMask::from_iter([cpu]));
             builder
                 .task(TaskSpec { program: vmstat, ..thread(format!("kworker/{}:1", cpu.0), Timers::Deferrable, only) });
-            // The stop class has no rank of its own here: the highest real-time priority comes nearest.
-            let policy = Policy::Fifo(99);
+            // The policy is what sched_set_stop_task makes user space see.
+            let (policy, stopper) = (Policy::Fifo(99), true);
             builder.task(TaskSpec {
                 program: watchdog,
                 policy,
+                stopper,
                 ..thread(format!("migration/{}", cpu.0), Timers::Hrtimer, only)
             });
         }

@@ -259,6 +259,9 @@ pub struct TaskSpec {
     pub registers: [i64; REGISTERS],
     /// Whether the seed draws a small start offset for it (true for independent tasks).
     pub jitter: bool,
+    /// It is the stopper of the only CPU that it may use (`sched_set_stop_task`); `policy` is only what it shows then.
+    #[serde(skip)]
+    pub stopper: bool,
 }
 
 /// The memory that a task uses, all of it again and again.
@@ -352,6 +355,7 @@ impl Default for TaskSpec {
             process: 0,
             registers: [0; REGISTERS],
             jitter: true,
+            stopper: false,
         }
     }
 }

@@ -1,9 +1,11 @@
 //! A new task's entity (`__sched_fork`), and the slices that tasks may have of their own.
 
-use super::entity::Entity;
+use super::entity::{Entity, EntityId};
+use super::Fair;
+use crate::pelt::sched_avg::SchedAvg;
 use crate::weight::LoadWeight;
 use crate::{FairPolicy, KernelConfig, SliceSource, TaskAttr};
-use schedlab_model::Nanos;
+use schedlab_model::{Nanos, TaskId};
 
 /// Shortest and longest slice a task may request.
 pub(super) const SLICE_RANGE: (Nanos, Nanos) = (100_000, 100_000_000);
@@ -22,6 +24,13 @@ impl Entity {
         entity.policy = attr.policy;
         entity.custom_slice = own.is_some();
         entity
+    }
+}
+
+impl Fair {
+    /// The task, not yet queued, is old and has slept for so long that nothing is left of its averages.
+    pub fn forget_load(&mut self, task: TaskId) {
+        self.queues.arena.entities[EntityId::of(task)].avg = SchedAvg::default();
     }
 }
 

@@ -72,7 +72,11 @@ pub struct Core {
     pub(super) distribute_cpu_mask_prev: Box<[usize]>,
     /// The number of tasks ever added.
     births: u64,
-    /// Some task is or was of a class above the lowest one that has tasks: from then on core code walks the classes.
+    /// The classes that are bare ([`SchedClass::is_bare`](crate::class::SchedClass::is_bare)), a bit each.
+    bare: u32,
+    /// Some task is or was of a class above the lowest one that has tasks.
+    has_higher: bool,
+    /// The same of a class that is not bare: from then on core code walks the classes.
     mixed: bool,
     /// Some CPU has lost time to the hypervisor.
     loses_time: bool,
@@ -85,7 +89,7 @@ pub struct Core {
 
 impl Core {
     /// Every CPU idle since time 0.
-    pub(super) fn new(config: &KernelConfig, topology: Arc<Topology>, idle_class: ClassId) -> Self {
+    pub(super) fn new(config: &KernelConfig, topology: Arc<Topology>, idle_class: ClassId, bare: u32) -> Self {
         let (nr_cpus, rules) = (topology.nr_cpus(), config.placement);
         let sees_clusters = rules.cluster_domains || !topology.has_clusters();
         let topology = if sees_clusters { topology } else { Arc::new(topology.without_clusters()) };
@@ -115,6 +119,8 @@ impl Core {
             capacities_shown: false,
             distribute_cpu_mask_prev: vec![0; nr_cpus].into(),
             births: 0,
+            bare,
+            has_higher: false,
             mixed: false,
             loses_time: false,
             clocks_differ: false,
@@ -176,11 +182,28 @@ impl Core {
     /// Changes the class of a task.
     pub(super) fn set_class(&mut self, task: TaskId, class: ClassId) {
         self.tasks[task.index()].class = class;
-        self.mixed |= class.0 + 1 < self.idle_class.0;
+        let higher = class.0 + 1 < self.idle_class.0;
+        self.has_higher |= higher;
+        self.mixed |= higher && self.bare & 1 << class.0 == 0;
     }
 
-    /// Whether any task is or was of a class above the lowest one that has tasks (`rq->nr_running != cfs.h_nr_queued`,
-    /// for good).
+    /// Whether any task is or was of a class above the lowest one that has tasks.
+    #[inline(always)]
+    #[must_use]
+    pub fn has_higher(&self) -> bool {
+        self.has_higher
+    }
+
+    /// Whether the CPU has, or has just run, tasks of a class above this lowest one that has tasks (`rq->nr_running !=
+    /// cfs.h_nr_queued || sched_class_above(prev->sched_class, &fair_sched_class)`).
+    #[inline]
+    #[must_use]
+    pub(crate) fn is_mixed_on(&self, cpu: CpuId, lowest: ClassId) -> bool {
+        let rq = &self.rqs[cpu.index()];
+        rq.nr_running != rq.by_class[lowest.index()] || rq.curr.is_some_and(|curr| self.class_of(curr) < lowest)
+    }
+
+    /// Whether any task is or was of a class above the lowest one that has tasks and is not bare.
     #[inline(always)]
     #[must_use]
     pub fn is_mixed(&self) -> bool {

@@ -37,7 +37,7 @@ impl<L: ClassList> Sched<L> {
     /// The class of the task.
     #[inline(always)]
     pub(super) fn class_of(&mut self, task: TaskId) -> One<'_, L> {
-        let id = if self.core.is_mixed() { self.core.class_of(task) } else { Self::LOWEST };
+        let id = if self.core.has_higher() { self.core.class_of(task) } else { Self::LOWEST };
         self.class(id)
     }
 
@@ -87,7 +87,7 @@ impl<L: ClassList> Sched<L> {
                 class.on_rq(self.0)
             }
         }
-        let id = if self.core.is_mixed() { self.core.class_of(task) } else { Self::LOWEST };
+        let id = if self.core.has_higher() { self.core.class_of(task) } else { Self::LOWEST };
         self.classes.ask(id, OnRq(task))
     }
 
@@ -182,6 +182,19 @@ impl EachClass for Numbered {
         class.set_id(id);
         ControlFlow::Continue(())
     }
+}
+
+/// The bare classes, a bit each.
+pub(super) fn bare(classes: &impl ClassList) -> u32 {
+    struct Bare(u32);
+    impl AskEach for Bare {
+        fn ask<C: SchedClass>(&mut self, class: &C) {
+            self.0 |= u32::from(class.is_bare()) << class.id().0;
+        }
+    }
+    let mut found = Bare(0);
+    classes.ask_each(&mut found);
+    found.0
 }
 
 macro_rules! verbs_of_one {

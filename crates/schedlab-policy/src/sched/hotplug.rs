@@ -31,6 +31,12 @@ impl<L: ClassList> Sched<L> {
         self.core.is_per_cpu_kthread(task)
     }
 
+    /// Whether the task is a thread of the kernel (PF_KTHREAD).
+    #[must_use]
+    pub fn is_kthread(&self, task: TaskId) -> bool {
+        self.core.attr(task).kthread
+    }
+
     /// The CPUs on which tasks may be placed (`cpu_active_mask`).
     #[must_use]
     pub fn active_cpus(&self) -> &CpuMask {

@@ -47,7 +47,7 @@ impl<L: ClassList> Sched<L> {
     /// [`Sched::sched_balance_newidle`], then pick again or call [`Sched::idle_enter`].
     #[inline(always)]
     pub fn pick_next_task(&mut self, cpu: CpuId, now: Nanos) -> Option<TaskId> {
-        if self.core.is_mixed() {
+        if self.core.is_mixed() || self.core.has_higher() && self.core.is_mixed_on(cpu, Self::LOWEST) {
             return self.pick_among_classes(cpu, now);
         }
         let picked = self.class(Self::LOWEST).pick_next_task(cpu, now);
@@ -84,7 +84,7 @@ impl<L: ClassList> Sched<L> {
     #[must_use]
     pub fn newidle_repeats(&self, cpu: CpuId) -> bool {
         let leaves_class = |prev: TaskId| self.core.class_of(prev) < Self::LOWEST;
-        !self.core.is_mixed() || self.core.rules.newidle_in_pick || !self.executes(cpu).is_some_and(leaves_class)
+        !self.core.has_higher() || self.core.rules.newidle_in_pick || !self.executes(cpu).is_some_and(leaves_class)
     }
 
     /// The first class that has a task to run. `deferring`: the classes that let lower classes run first.
@@ -116,8 +116,12 @@ impl<L: ClassList> Sched<L> {
         Some(picked)
     }
 
-    /// Maintains the server of a class that lets the classes below it run for some time.
+    /// Maintains the server of a class that lets the classes below it run for some time. It serves nothing before a
+    /// task can keep them from running for long.
     pub(super) fn serve(&mut self, what: Serve, cpu: CpuId, now: Nanos) -> Resched {
+        if !self.core.is_mixed() {
+            return Resched::No;
+        }
         let mut serving = Serving { core: &mut self.core, what, cpu, now, out: Resched::No };
         self.classes.walk(&mut serving);
         serving.out

@@ -92,7 +92,7 @@ impl Placement {
     /// A machine whose tasks have no history yet.
     #[must_use]
     pub fn new(config: &KernelConfig, topology: Arc<Topology>) -> Self {
-        Placement { core: Core::new(config, topology, IDLE), owners: Vec::new() }
+        Placement { core: Core::new(config, topology, IDLE, 0), owners: Vec::new() }
     }
 
     /// The machine.

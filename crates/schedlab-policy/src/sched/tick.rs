@@ -16,7 +16,7 @@ impl<L: ClassList> Sched<L> {
             return self.tick_classes(cpu, now);
         }
         match self.core.curr(cpu) {
-            Some(curr) => self.class(Self::LOWEST).task_tick(cpu, curr, now),
+            Some(curr) => self.class_of(curr).task_tick(cpu, curr, now),
             None => Resched::No,
         }
     }
@@ -43,7 +43,7 @@ impl<L: ClassList> Sched<L> {
             }
         }
         let on = self.core.features.has(Feature::Hrtick);
-        if self.core.is_mixed() {
+        if self.core.has_higher() {
             let class = self.curr(cpu).map_or(Self::LOWEST, |curr| self.core.class_of(curr));
             let on = on || class < Self::LOWEST && self.core.features.has(Feature::HrtickDl);
             return on.then(|| self.classes.ask(class, Start(cpu)));
@@ -62,7 +62,7 @@ impl<L: ClassList> Sched<L> {
             }
         }
         let on = self.core.features.has(Feature::Hrtick);
-        if on && !(self.core.is_mixed() && self.core.higher_runs(cpu, Self::LOWEST)) {
+        if on && !(self.core.has_higher() && self.core.higher_runs(cpu, Self::LOWEST)) {
             self.classes.ask(Self::LOWEST, Update(cpu))
         } else {
             None

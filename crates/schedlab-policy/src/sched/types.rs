@@ -35,6 +35,8 @@ pub struct TaskAttr {
     pub group: GroupId,
     /// It is a thread of the kernel (PF_KTHREAD).
     pub kthread: bool,
+    /// It is the stopper of the only CPU that it may use (`sched_set_stop_task`); its policies then do not count.
+    pub stop: bool,
 }
 
 /// The reason why a CPU is selected for a task (`WF_TTWU`, `WF_FORK`, `WF_EXEC`).

@@ -36,7 +36,7 @@ impl<L: ClassList> Sched<L> {
 
     /// `pick_task` of the highest class that has a task to run: the pick alone, which switches nothing.
     pub fn pick_task(&mut self, cpu: CpuId, now: Nanos) -> Option<TaskId> {
-        if !self.core.is_mixed() {
+        if !self.core.has_higher() {
             return self.class(Self::LOWEST).pick_task(cpu, now);
         }
         (0..L::LEN).map(ClassId).find_map(|class| self.class(class).pick_task(cpu, now))

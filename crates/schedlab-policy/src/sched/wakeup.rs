@@ -148,7 +148,7 @@ impl Core {
     /// `wakeup_preempt` where the task and the running one are of different classes; `None`: the class decides.
     #[inline(always)]
     pub(crate) fn preempts_by_class(&mut self, cpu: CpuId, task: TaskId, now: Nanos) -> Option<Resched> {
-        if self.is_mixed() {
+        if self.has_higher() {
             self.compare_classes(cpu, task, now)
         } else {
             None

@@ -11,7 +11,7 @@ use super::lines::TaskLines;
 use super::numa::map_memory;
 use super::resched::resched_curr;
 use super::state::Kernel;
-use super::syscalls::{policy_number, SCHED_DEADLINE};
+use super::syscalls::{policy_number, SCHED_DEADLINE, SCHED_FIFO};
 use super::task::{Handle, Life, Task, Wait};
 use super::wake::wake_up_new_task;
 use crate::machine::{Code, Dice, Machine, Segment, WORK_SHIFT};
@@ -38,6 +38,30 @@ pub struct Start<'a> {
 
 /// A shell on the task's first CPU forks it. The shell is not simulated, so what its wakeup costs is not charged.
 pub fn start_task<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut Kernel, start: &Start) -> TaskId {
+    let id = add_new(run, kernel, start);
+    let cpu = start.attr.cpu;
+    machine.cpus[cpu.index()].progress(run.now);
+    let child = kernel.tasks[id.index()].pid;
+    let resched = kernel.sched.task_fork(id, cpu, kernel.clock_task(cpu, run.now));
+    kernel.trace_only(run, cpu, Kind::Fork { parent: 0, child });
+    resched_curr(run, machine, kernel, cpu, resched, cpu);
+    wake_up_new_task(run, machine, kernel, id, cpu);
+    machine.cpus[cpu.index()].pending = 0;
+    irqentry_exit(run, machine, kernel, cpu);
+    id
+}
+
+/// A task that is older than the run and sleeps until a timer that the caller starts.
+pub fn add_sleeping<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, start: &Start) -> TaskId {
+    let id = add_new(run, kernel, start);
+    kernel.sched.fair.forget_load(id);
+    let task = &mut kernel.tasks[id.index()];
+    task.life = Life::Sleeping;
+    task.wait = Wait::Timer;
+    id
+}
+
+fn add_new<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, start: &Start) -> TaskId {
     let asked = start.attr.affinity;
     let attr = TaskAttr { affinity: kernel.cpus_in_group(start.attr.group, asked), ..start.attr.clone() };
     let id = kernel.sched.add_task(&attr);
@@ -58,16 +82,8 @@ pub fn start_task<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut
     task.memory = start.memory;
     add(run, kernel, task, start.name);
     map_memory(run, kernel, start.attr.cpu, id);
-    let cpu = start.attr.cpu;
-    machine.cpus[cpu.index()].progress(run.now);
     let child = kernel.tasks[id.index()].pid;
-    kernel.note(run, cpu, "start", |_| describe(child, &start.attr));
-    let resched = kernel.sched.task_fork(id, cpu, kernel.clock_task(cpu, run.now));
-    kernel.trace_only(run, cpu, Kind::Fork { parent: 0, child });
-    resched_curr(run, machine, kernel, cpu, resched, cpu);
-    wake_up_new_task(run, machine, kernel, id, cpu);
-    machine.cpus[cpu.index()].pending = 0;
-    irqentry_exit(run, machine, kernel, cpu);
+    kernel.note(run, start.attr.cpu, "start", |_| describe(child, &start.attr));
     id
 }
 
@@ -75,7 +91,9 @@ pub fn start_task<S: Sink>(run: &mut Run<S>, machine: &mut Machine, kernel: &mut
 fn describe(pid: Pid, attr: &TaskAttr) -> String {
     let policy = match (attr.dl, attr.rt, attr.policy) {
         (Some(_), ..) => SCHED_DEADLINE,
-        (_, Some(rt), _) => 1 + u32::from(rt.round_robin),
+        (_, Some(rt), _) => SCHED_FIFO + u32::from(rt.round_robin),
+        // What user space sees of a stopper.
+        (None, None, _) if attr.stop => SCHED_FIFO,
         (None, None, policy) => policy_number(policy),
     };
     let (nice, latency, group) = (attr.nice, attr.latency_nice, attr.group.0);
@@ -150,6 +168,7 @@ fn new_task(kernel: &Kernel, id: TaskId, seed: u64) -> Task {
         prio: 120,
         life: Life::New,
         wait: Wait::Nothing,
+        blocked_at: 0,
         segment: Segment::EMPTY,
         after: 0,
         parent: None,

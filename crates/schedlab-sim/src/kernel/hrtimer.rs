@@ -14,6 +14,15 @@ use super::wake::wake_from_interrupt;
 use crate::machine::Machine;
 use crate::run::{Run, Source};
 
+impl Kernel {
+    /// Whether a timer or a device will wake the task.
+    #[must_use]
+    pub fn has_timer(&self, task: TaskId) -> bool {
+        let mut timers = self.cpus.iter().flat_map(|cpu| cpu.hrtimers.iter().chain(&cpu.deferrable));
+        timers.any(|timer| timer.0.task == task)
+    }
+}
+
 /// Starts a timer of the task on the CPU (`schedule_hrtimeout_range`), which may fire from `soft` on and must by `soft`
 /// plus the task's timer slack. Real-time tasks have no slack. A timer of the wheel fires within a tick (simplified). A
 /// deferrable one fires at a tick of the CPU and wakes no idle one.

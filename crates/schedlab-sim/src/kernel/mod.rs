@@ -66,7 +66,7 @@ pub use cpuset::attach_current;
 pub use entry::{irqentry_exit, irqs_disabled, local_irq_disable, local_irq_enable};
 pub use exec::{begin_new_exec, sched_exec};
 pub use exit::{cpu_time, do_exit, mm_release, user_time};
-pub use fork::{kernel_clone, start_task, Child, Start};
+pub use fork::{add_sleeping, kernel_clone, start_task, Child, Start};
 pub use hotplug::{arm_actions, on_action};
 pub use hrtick::on_hrtick;
 pub use hrtimer::{cancel_timer, start_device, start_timer};

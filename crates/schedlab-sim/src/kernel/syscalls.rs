@@ -79,7 +79,7 @@ fn announce<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, cpu: CpuId, task: Ta
             Attribute::Nice(nice) => (policy_number(se.policy), nice, own),
             Attribute::Slice(slice) => (policy_number(se.policy), se.nice, slice),
             Attribute::Policy(policy) => {
-                let rt = rt_policy(policy).map(|policy| 1 + u32::from(policy.round_robin));
+                let rt = rt_policy(policy).map(|policy| SCHED_FIFO + u32::from(policy.round_robin));
                 let dl = dl_policy(policy).map(|_| SCHED_DEADLINE);
                 let fair = || policy_number(fair_policy(policy).unwrap_or_default());
                 (rt.or(dl).unwrap_or_else(fair), se.nice, own)
@@ -89,6 +89,9 @@ fn announce<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, cpu: CpuId, task: Ta
         format!("p={pid} policy={policy} nice={nice} slice={slice}")
     });
 }
+
+/// The number of the policy in user space; that of SCHED_RR is the next one.
+pub const SCHED_FIFO: u32 = 1;
 
 /// The number of the deadline policy in user space.
 pub const SCHED_DEADLINE: u32 = 6;

@@ -79,6 +79,8 @@ pub struct Task {
     pub prio: i32,
     pub life: Life,
     pub wait: Wait,
+    /// When it last went to sleep.
+    pub blocked_at: Nanos,
     /// What is left of its segment, while it is not on a CPU.
     pub segment: Segment,
     /// Work of the call in which it sleeps that remains to be done after the sleep.

@@ -35,6 +35,7 @@ pub fn block_for<S: Sink>(x: &mut Running<S>, wait: Wait, step: Step, after: Nan
     t.after = after;
     t.life = Life::Sleeping;
     t.wait = wait;
+    t.blocked_at = x.run.now;
     let position = x.position();
     position.step = step;
     position.resumed = true;

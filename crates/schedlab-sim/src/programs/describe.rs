@@ -1,6 +1,6 @@
 //! Describes a task for messages: its position in its program, and what it waits for.
 
-use schedlab_model::TaskId;
+use schedlab_model::{Nanos, TaskId};
 use schedlab_trace::Section;
 use schedlab_workload::Op;
 
@@ -28,12 +28,22 @@ impl Programs {
     /// Which tasks wait for what, for the report of a deadlock.
     pub fn describe_waits(&self, kernel: &Kernel) -> Vec<String> {
         const SHOWN: usize = 8;
-        let sleeping: Vec<&Task> = kernel.tasks.iter().filter(|task| task.life == Life::Sleeping).collect();
+        let sleeping: Vec<&Task> = self.sleeping(kernel).collect();
         let mut phrases: Vec<String> = sleeping.iter().take(SHOWN).map(|task| self.describe_wait(task)).collect();
         if sleeping.len() > SHOWN {
             phrases.push(format!("and {} more", sleeping.len() - SHOWN));
         }
         phrases
+    }
+
+    /// When the last of the tasks that sleep went to sleep.
+    pub fn last_blocked(&self, kernel: &Kernel) -> Option<Nanos> {
+        self.sleeping(kernel).map(|task| task.blocked_at).max()
+    }
+
+    /// The tasks of programs that sleep.
+    fn sleeping<'k>(&self, kernel: &'k Kernel) -> impl Iterator<Item = &'k Task> {
+        kernel.tasks.iter().filter(|task| task.life == Life::Sleeping && !kernel.sched.is_kthread(task.id))
     }
 
     fn describe_wait(&self, task: &Task) -> String {

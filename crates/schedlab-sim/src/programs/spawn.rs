@@ -7,7 +7,7 @@ use schedlab_model::{CpuId, Nanos};
 use schedlab_policy::fair::GroupId;
 use schedlab_policy::{NumaMemory, TaskAttr};
 use schedlab_trace::{Call, Sink};
-use schedlab_workload::{identity, TaskKind, TaskSpec, Workload};
+use schedlab_workload::{identity, Amount, Op, TaskKind, TaskSpec, Workload};
 
 use super::block::wait_once;
 use super::position::{Next, Position};
@@ -89,7 +89,8 @@ fn start_task<S: Sink>(
     let attr = TaskAttr {
         nice: spec.nice,
         policy: kernel::fair_policy(spec.policy).unwrap_or_default(),
-        rt: kernel::rt_policy(spec.policy),
+        rt: kernel::rt_policy(spec.policy).filter(|_| !spec.stopper),
+        stop: spec.stopper,
         dl: kernel::dl_policy(spec.policy),
         latency_nice: spec.latency_nice.unwrap_or(0),
         slice: spec.slice,
@@ -126,10 +127,36 @@ fn start_task<S: Sink>(
         }),
         seed: programs.seed ^ key,
     };
-    let id = kernel::start_task(run, machine, kernel, &new);
     let mut position = programs.start_of(start.workload, spec.program, key);
     position.registers = spec.registers;
+    if workload.kernel_threads {
+        return add_thread(run, machine, kernel, programs, &new, position);
+    }
+    let id = kernel::start_task(run, machine, kernel, &new);
     programs.add(id, position);
+}
+
+/// A thread of the kernel is older than the run: the sleep with which its program begins is under way.
+fn add_thread<S: Sink>(
+    run: &mut Run<S>,
+    machine: &mut Machine,
+    kernel: &mut Kernel,
+    programs: &mut Programs,
+    new: &kernel::Start,
+    mut position: Position,
+) {
+    let first = programs.code.get(position.pc as usize).copied();
+    position.pc += 1;
+    position.resumed = true;
+    let id = kernel::add_sleeping(run, kernel, new);
+    programs.add(id, position);
+    let sleep = match first {
+        Some(Op::Sleep(Amount::Fixed(sleep))) => sleep,
+        Some(Op::Sleep(Amount::Drawn(dist))) => programs.draw(id, dist),
+        _ => 0,
+    };
+    kernel::start_timer(run, machine, kernel, new.attr.cpu, id, run.now + sleep);
+    machine.cpus[new.attr.cpu.index()].pending = 0;
 }
 
 /// The parent, a shell, is on a CPU that the seed draws. A thread of the kernel starts on its first one.

@@ -146,6 +146,11 @@ impl Programs {
         }
     }
 
+    /// Whether tasks start later, or requests come from other machines.
+    pub fn expects_more(&self) -> bool {
+        !self.starts.is_empty() || !self.remotes.clients.is_empty()
+    }
+
     /// Adds a task's position, in the task's place.
     pub fn add(&mut self, task: TaskId, position: Position) {
         match self.positions.get_mut(task.index()) {

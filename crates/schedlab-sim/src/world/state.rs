@@ -103,10 +103,11 @@ impl<S: Sink, K: Systems> World<'_, S, K> {
         Ok(None)
     }
 
-    /// No event is due before the end of the run.
+    /// No event is due before the end of the run. Timers of the kernel's own threads, which do nothing for a program,
+    /// may still be pending.
     #[cold]
     fn nothing_until_the_end(&mut self) -> Result<Ended, SimError> {
-        if self.run.pending() == 0 {
+        if self.run.pending() == 0 || !K::HAS_HOST && self.systems.all().iter().all(System::is_over) {
             return self.nothing_left();
         }
         self.run.now = self.duration;
@@ -285,7 +286,8 @@ impl<S: Sink, K: Systems> World<'_, S, K> {
         }
         let waits =
             self.systems.all().iter().flat_map(|system| system.programs.describe_waits(&system.kernel)).collect();
-        Err(SimError::Deadlock { at: self.run.now, waits })
+        let blocked = self.systems.all().iter().filter_map(|system| system.programs.last_blocked(&system.kernel)).max();
+        Err(SimError::Deadlock { at: blocked.unwrap_or(self.run.now), waits })
     }
 
     /// Time no longer moves although every step takes its time: name a task that runs.

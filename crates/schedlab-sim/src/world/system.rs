@@ -6,7 +6,7 @@ use schedlab_trace::Sink;
 
 use super::housekeeping::with_housekeeping;
 use super::outcome::{Ended, Outcome};
-use crate::kernel::{self, Kernel};
+use crate::kernel::{self, Kernel, Life, Task};
 use crate::machine::{Machine, Mode};
 use crate::programs::{self, Programs};
 use crate::run::{Context, Run, Source};
@@ -99,6 +99,15 @@ impl System {
         let Some(task) = self.kernel.cpus[cpu.index()].curr else { return false };
         let pid = self.kernel.tasks[task.index()].pid;
         self.machine.cpus[cpu.index()].segment.mode == Mode::Locked || self.programs.holds_spinlock(pid)
+    }
+
+    /// Whether no task of a program can ever run again: none is runnable, sleeps until a timer, or starts later, and
+    /// nothing from outside can wake one.
+    pub(super) fn is_over(&self) -> bool {
+        let System { kernel, programs, .. } = self;
+        let sleeps = |task: &Task| matches!(task.life, Life::Sleeping | Life::Dead) && !kernel.has_timer(task.id);
+        let mut tasks = kernel.tasks.iter().filter(|task| !kernel.sched.is_kthread(task.id));
+        !programs.expects_more() && !kernel.has_actions() && tasks.all(sleeps)
     }
 
     /// A kernel at time 0 with the starts of its tasks planned.
