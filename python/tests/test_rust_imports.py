@@ -1,4 +1,4 @@
-"""No file of a crate imports one that imports it.
+"""No file of a crate imports one that imports it, and no folder one that imports it.
 
 An import of a name that a `mod.rs` exports for one of its files is an import of that file, and so is a path in the code
 that begins with `crate::`. A file may import from the module that it is part of. Tests inside files are left out: they
@@ -104,6 +104,28 @@ def graph(crate: Path) -> dict[Module, set[Module]]:
 @pytest.mark.parametrize("crate", CRATES, ids=lambda crate: crate.name)
 def test_imports_have_no_circle(crate: Path) -> None:
     graphlib.TopologicalSorter(graph(crate)).prepare()  # raises CycleError, which names the circle
+
+
+def between_folders(edges: dict[Module, set[Module]]) -> dict[Module, set[Module]]:
+    """The imports between the modules of each folder, whichever of their files makes them."""
+    found: dict[Module, set[Module]] = {}
+    for module, targets in edges.items():
+        for target in targets:
+            pairs = zip(module, target, strict=False)
+            common = next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(module), len(target)))
+            if common < len(module) and common < len(target):
+                found.setdefault(module[: common + 1], set()).add(target[: common + 1])
+    return found
+
+
+@pytest.mark.parametrize("crate", CRATES, ids=lambda crate: crate.name)
+def test_imports_between_folders_have_no_circle(crate: Path) -> None:
+    graphlib.TopologicalSorter(between_folders(graph(crate))).prepare()
+
+
+def test_two_folders_that_import_each_other_are_found() -> None:
+    a, b, c, d = ("x", "a"), ("y", "b"), ("y", "c"), ("x", "d")
+    assert between_folders({a: {b}, c: {d}, d: {a}}) == {("x",): {("y",)}, ("y",): {("x",)}, d: {a}}
 
 
 def test_what_a_module_exports_is_found_where_it_is_defined() -> None:

@@ -14,6 +14,7 @@ mod counters;
 mod error;
 mod exec;
 mod inherited;
+mod launch;
 mod life;
 mod log;
 mod memory;

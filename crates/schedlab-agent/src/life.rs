@@ -10,7 +10,7 @@ use schedlab_workload::{TaskSpec, REGISTERS};
 use crate::attributes;
 use crate::clock;
 use crate::exec::Worker;
-use crate::program::launch;
+use crate::launch;
 use crate::shared_state::{Failure, SharedState};
 use crate::sys::{self, Forked};
 use crate::task::Slot;

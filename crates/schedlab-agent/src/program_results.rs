@@ -10,8 +10,9 @@ use schedlab_workload::Workload;
 use serde_json::{json, Map, Value as Json};
 
 use crate::error::{AgentError, Result};
+use crate::launch;
 use crate::program::rt_app::{self, LogResult, LogResults, LogValue, Logs};
-use crate::program::{launch, ParsedOutput, RealProgram};
+use crate::program::{ParsedOutput, RealProgram};
 use crate::shared_state::SharedState;
 
 /// The results of all real programs of a run.

@@ -5,23 +5,22 @@
 //! a class that no task has ever belonged to costs a branch. `idle` is the last class of every list. As the running or
 //! the next task, `None` is the idle task.
 
-mod id;
 mod idle;
 mod list;
 
-pub use id::{ClassId, IDLE_TASK, MAX_CLASSES};
+pub use crate::core::class_id::{ClassId, IDLE_TASK, MAX_CLASSES};
 pub use idle::Idle;
 pub use list::{Ask, AskEach, ClassList, EachClass, Visit};
 
 use schedlab_model::{CpuId, Nanos, Pid, TaskId};
 
+use crate::core::types::Tested;
 use crate::flags::{Dequeue, Enqueue, WakeFlags};
 use crate::group_id::GroupId;
 use crate::hrtick::Hrtick;
 use crate::numa::Access;
 use crate::queue_view::QueueView;
 use crate::run_times::RunTimes;
-use crate::sched::types::Tested;
 use crate::{Core, Moves, Resched, TaskAttr, WakeKind};
 
 /// A scheduling class. The verbs are the kernel's; `cpu` is the runqueue, locked and with its clock at `now`.

@@ -2,7 +2,7 @@
 
 use crate::features::Feature;
 use crate::group_id::GroupId;
-use crate::rt::policy::RtLimit;
+use crate::version::choices::RtLimit;
 use crate::{Algorithm, Resched, Version};
 use schedlab_model::{CpuId, Nanos, TaskId};
 

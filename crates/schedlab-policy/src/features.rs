@@ -1,7 +1,7 @@
 //! Every switch of `kernel/sched/features.h` over the kernel's releases.
 
-use crate::version::left_out::{left_out, LeftOut};
-use crate::version::release::{since, when, Change, When};
+use crate::history::left_out::{left_out, LeftOut};
+use crate::history::release::{since, when, Change, When};
 
 /// What is known about one feature.
 #[derive(Debug)]

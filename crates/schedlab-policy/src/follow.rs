@@ -6,8 +6,9 @@
 use schedlab_model::{CpuId, CpuMask, Nanos, TaskId};
 
 use crate::class::SchedClass;
+use crate::core::Core;
 use crate::fair::{Fair, GroupId, ProcessShown, Restore, SchedParams};
-use crate::sched::{Core, Sched};
+use crate::sched::Sched;
 use crate::Resched;
 
 /// A writer of the scheduler's state that is no function of the kernel.

@@ -1,7 +1,7 @@
 //! Every scheduler knob (sysctl or debugfs file) of the model over the kernel's releases.
 
-use crate::version::left_out::{left_out, LeftOut};
-use crate::version::release::{since, when, Change, When};
+use crate::history::left_out::{left_out, LeftOut};
+use crate::history::release::{since, when, Change, When};
 use schedlab_model::Nanos;
 
 /// What a knob's number counts.

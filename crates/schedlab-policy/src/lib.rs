@@ -34,6 +34,7 @@ mod candidate;
 pub mod class;
 mod config;
 mod config_error;
+mod core;
 pub mod decision;
 pub mod decision_view;
 pub mod dl;
@@ -42,6 +43,7 @@ mod features;
 mod flags;
 mod follow;
 mod group_id;
+mod history;
 mod hrtick;
 mod jiffies;
 mod knobs;
@@ -57,24 +59,25 @@ mod sched;
 mod sched_cache;
 mod select;
 mod stop;
+mod task_numa;
 mod version;
 pub mod weight;
 
+pub use self::core::types::{Counts, Moves, Scans, Selection, Stage, TaskAttr, Tested, WakeKind};
+pub use self::core::Core;
 pub use balance::CpuIdle;
 pub use candidate::CandidateView;
 pub use config::KernelConfig;
 pub use config_error::ConfigError;
 pub use features::{Feature, FeatureInfo, FeatureSet};
 pub use follow::Follow;
+pub use history::release::{Origin, Release, When};
 pub use knobs::{Knob, KnobInfo, KnobUnit, Knobs};
 pub use mechanism::{Kind, Mechanism};
 pub use numa::{Access as NumaAccess, NumaMemory, NumaMove};
 pub use preempt_model::PreemptModel;
 pub use run_times::{RunTime, RunTimes};
-pub use sched::{
-    Classes, Core, Counts, Moves, Pass, PassSituation, Placed, Placement, Recorded, Scans, Sched, Selection, Situation,
-    Stage, TaskAttr, Tested, WakeHistory, WakeKind,
-};
+pub use sched::{Classes, Pass, PassSituation, Placed, Placement, Recorded, Sched, Situation, WakeHistory};
 pub use select::{SelectRule, LEAST_OF_SIS_PROP};
 pub use version::catalogue::RuleView;
 pub use version::choices::{
@@ -85,7 +88,6 @@ pub use version::cpuidle::MenuRules;
 pub use version::fair::Rules;
 pub use version::paravirt::{Paravirt, PowerpcSpinlocks, PreemptedByte, YieldCount};
 pub use version::placement::PlacementRules;
-pub use version::release::{Origin, Release, When};
 pub use version::{commits, Commit, FaultLock, MmapLockRules, Names, TeoForm, Verdict, Version, VersionError};
 
 /// Scheduling policy of a task (`unsigned int policy`), of the fair class.

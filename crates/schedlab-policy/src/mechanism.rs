@@ -8,12 +8,12 @@
 use std::mem::discriminant;
 
 use crate::features::Feature;
+use crate::history::release::since;
+use crate::history::table::{Exchanged, Rule, Shown};
 use crate::knobs::Knob;
+use crate::pelt::signals::SIGNALS;
 use crate::version::fair::{Rules, RULES};
-use crate::version::load::SIGNALS;
 use crate::version::placement::PLACEMENT;
-use crate::version::release::since;
-use crate::version::table::{Exchanged, Rule, Shown};
 use crate::KernelConfig;
 
 /// One difference of two configured kernels.

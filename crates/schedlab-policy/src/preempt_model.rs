@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::config_error::ConfigError;
-use crate::version::release::{value_at, when, Change, Release};
+use crate::history::release::{value_at, when, Change, Release};
 use schedlab_model::{nearest, Nanos};
 
 /// The preemption model (`preempt=`).

@@ -27,21 +27,19 @@ mod effect;
 mod recorder;
 mod sched_ttwu_pending;
 mod schedule;
-mod schedule_entry;
 mod scheduler;
 mod try_to_wake_up;
 mod wake_up_new_task;
-mod wakeup;
 
+pub use crate::sched::schedule_entry::{Leaving, Schedule};
+pub use crate::sched::wakeup_request::Wakeup;
 pub use effect::{Effect, Timer};
 pub use recorder::Recorder;
 pub use sched_ttwu_pending::sched_ttwu_pending;
 pub use schedule::{__schedule, schedule_after_newidle, try_to_block_task};
-pub use schedule_entry::{Leaving, Schedule};
 pub use scheduler::Scheduler;
 pub use try_to_wake_up::{try_to_wake_up, ttwu_queue, wake_off_cpu};
 pub use wake_up_new_task::wake_up_new_task;
-pub use wakeup::Wakeup;
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 

@@ -5,36 +5,31 @@
 //! kernel/sched/core.c of 6.1 to 7.2. Core code calls the classes through [`SchedClass`](crate::class::SchedClass) and
 //! names none of them.
 
-mod available_idle_cpu;
 mod balance;
 mod change;
 mod clock;
-mod core;
 mod dispatch;
-mod distribute;
+mod effective_cpu_util;
 mod hotplug;
-mod idle;
-mod log;
 mod numa;
 mod pick;
 mod placement;
 mod recorded_pass;
-pub(crate) mod rq;
 mod run_times;
+pub(crate) mod schedule_entry;
 mod select;
-pub(crate) mod task;
 mod tick;
-pub(crate) mod types;
 mod verbs;
 mod wakeup;
+pub(crate) mod wakeup_request;
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use schedlab_model::{CpuId, Nanos, TaskId, Ties, Topology, FULL_CAPACITY};
 
-use crate::balance::BalanceCost;
 use crate::class::{ClassId, ClassList, Idle};
+use crate::core::balance_cost::BalanceCost;
 use crate::decision::Decision;
 use crate::dl::Dl;
 use crate::fair::Fair;
@@ -42,12 +37,12 @@ use crate::rt::Rt;
 use crate::stop::Stop;
 use crate::{class_list, KernelConfig, Resched};
 
-pub use self::core::Core;
-pub use log::Recorded;
+pub use crate::core::log::Recorded;
+use crate::core::task::{Task, Wakee};
+use crate::core::types::{Moves, Selection, TaskAttr, Tested, WakeKind};
+use crate::core::Core;
 pub use placement::{Placed, Placement, Situation, WakeHistory};
 pub use recorded_pass::{Pass, PassSituation};
-use task::{Task, Wakee};
-pub use types::{Counts, Moves, Scans, Selection, Stage, TaskAttr, Tested, WakeKind};
 
 class_list! {
     /// The classes of a kernel.

@@ -4,8 +4,32 @@ use schedlab_model::{Nanos, SEC};
 use schedlab_policy::{ConfigError, KernelConfig, PreemptModel, Release, SliceSource, Version};
 use schedlab_trace::Header;
 
-use crate::reader::Kernel;
 use crate::trace::release;
+
+/// What the recorded kernel is like, as the header says.
+#[derive(Clone, Copy, Debug)]
+pub struct Kernel {
+    pub cpus: usize,
+    /// CONFIG_SCHED_AUTOGROUP: an exiting task is moved to the root's group.
+    pub has_autogroup: bool,
+    /// `sched_move_task` moves a task within its group as well.
+    pub moves_within_group: bool,
+    /// Autogroups are on: every session is a group.
+    pub uses_autogroup: bool,
+    /// The tick's period.
+    pub tick: Nanos,
+    /// The same, if HRTICK is on: a second timer interrupt in one period may be the hrtick.
+    pub tick_beside_hrtick: Option<Nanos>,
+    /// `task_fork_fair` charges the parent (`update_curr`), as it does before 6.12. A charge that a fork follows is
+    /// otherwise that of something else, such as a change of the nice value.
+    pub fork_charges: bool,
+    /// `sched_stat_runtime` is emitted after the charge has requested the reschedule: its flag is the tick's outcome.
+    pub charges_show_outcome: bool,
+    /// The machine has several NUMA nodes: tasks have a preferred node (`sched_setnuma`).
+    pub several_nodes: bool,
+    /// The trace is simulated: it begins with empty queues and holds the fork of every task.
+    pub simulated: bool,
+}
 
 /// Ticks per second unless the header gives them: those of Debian's kernels.
 const HZ: u32 = 250;

@@ -4,7 +4,7 @@ use schedlab_model::{CpuId, CpuMask, Nanos, Pid};
 use schedlab_policy::fair::{CpuAverages, ProcessShown};
 use schedlab_policy::{CpuIdle, FairPolicy, WakeKind};
 
-use crate::trace::{Address, CfsRqLoad, Marks, MarksAbove, Probe, SelectState, TaskAverages};
+use crate::trace::{Address, CfsRqLoad, Marks, MarksAbove, OthersLoad, Probe, SelectState, Start, TaskAverages};
 
 /// An operation with the record that it was read from: one step of a model.
 #[derive(Clone, Copy, Debug)]
@@ -303,20 +303,6 @@ pub enum Timer {
     Either,
 }
 
-/// A task as it starts in a simulated trace.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Start {
-    pub pid: Pid,
-    /// Its policy's number in user space.
-    pub policy: u32,
-    pub nice: i8,
-    /// 0: none of its own.
-    pub slice: Nanos,
-    pub latency_nice: i8,
-    /// The number of its group: 0 the root, then those of the header in their order, then autogroups.
-    pub group: u32,
-}
-
 /// What called `update_curr`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Caller {
@@ -392,15 +378,6 @@ pub struct TgLoad {
     pub own_weight: Option<QueueWeight>,
     /// What the weight of this operation was computed from, if a probe shows that.
     pub others: Option<OthersLoad>,
-}
-
-/// What a group's queues on other CPUs had reported when `calc_group_shares` read the sums.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct OthersLoad {
-    /// `tg->load_avg` less `tg_load_avg_contrib`.
-    pub load: i64,
-    /// `tg->runnable_avg` less `tg_runnable_avg_contrib`.
-    pub runnable: i64,
 }
 
 /// The load average of a group's queue, and the weight that `calc_group_shares` made of it.

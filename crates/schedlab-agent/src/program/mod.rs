@@ -5,7 +5,6 @@
 //! ends by itself is sent SIGINT at the end of the run and then prints its results.
 
 mod calls;
-pub(crate) mod launch;
 mod lmbench;
 pub(crate) mod netperf;
 mod parse;
@@ -65,7 +64,7 @@ pub struct RealProgram {
     pub interrupt: bool,
     /// The files for its stdout and stderr.
     pub output: [OwnedFd; 2],
-    /// One line for each pass, see [`launch::Pass`].
+    /// One line for each pass, see [`crate::launch::Pass`].
     pub passes: OwnedFd,
     /// The logs of rt-app.
     pub logs: Option<rt_app::Logs>,

@@ -2,18 +2,18 @@
 //! overutilized.
 //!
 //! Candidates are the CPU with the most spare capacity of each performance domain, and the previous CPU. The cost of a
-//! candidate is the energy of its domain with the task minus the energy without it ([`super::energy`]). The candidate
+//! candidate is the energy of its domain with the task minus the energy without it (`core::perf_table`). The candidate
 //! with the lowest cost is selected, in a tie the previous CPU.
 
 use schedlab_model::{CpuId, TaskId};
 
-use super::energy::PerfTable;
-use super::fits::fits_capacity;
 use crate::candidate::{Candidate, Role};
+use crate::core::fits_capacity::fits_capacity;
+use crate::core::perf_table::PerfTable;
+use crate::core::types::Tested;
 use crate::fair::class::FairClass;
 use crate::features::Feature;
 use crate::pelt::series::CAPACITY_SCALE;
-use crate::sched::types::Tested;
 use crate::select::select_rule::{SelectRule, Selected};
 
 /// What the candidates of a performance domain have to spare.

@@ -6,9 +6,9 @@
 use schedlab_model::{CpuId, TaskId};
 
 use crate::candidate::{Candidate, Role};
+use crate::core::types::Tested;
 use crate::fair::class::FairClass;
 use crate::features::Feature;
-use crate::sched::types::Tested;
 use crate::select::select_rule::{SelectRule, Selected};
 
 impl FairClass<'_> {

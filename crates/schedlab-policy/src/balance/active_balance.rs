@@ -12,8 +12,8 @@
 use schedlab_model::{CpuId, Nanos, TaskId};
 
 use super::{CpuIdle, Env, Migrate};
+use crate::core::types::Moves;
 use crate::fair::class::FairClass;
-use crate::sched::types::Moves;
 use crate::Resched;
 
 /// What a pass that moved nothing does about the busiest CPU.

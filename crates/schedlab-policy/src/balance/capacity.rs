@@ -11,8 +11,8 @@
 
 use schedlab_model::CpuId;
 
-use super::domains::Group;
 use super::{CpuIdle, Env};
+use crate::core::domains::Group;
 use crate::fair::class::FairClass;
 
 impl FairClass<'_> {

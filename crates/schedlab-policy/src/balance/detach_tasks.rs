@@ -12,13 +12,13 @@
 
 use schedlab_model::{CpuId, TaskId};
 
+use super::sched_cache_lb::Degrades;
 use super::{CpuIdle, Env, Migrate};
+use crate::core::types::Moves;
 use crate::decision::{Action, Decision, Function};
 use crate::fair::class::FairClass;
 use crate::features::Feature;
 use crate::flags::{Dequeue, Enqueue, WakeFlags};
-use crate::sched::types::Moves;
-use crate::sched_cache::Degrades;
 use crate::version::placement::{DetachLimit, GroupsBy};
 use crate::{FairPolicy, Resched};
 

@@ -10,9 +10,9 @@
 use schedlab_model::CpuId;
 
 use super::{CpuIdle, Env, Migrate};
+use crate::core::types::Moves;
 use crate::fair::class::FairClass;
 use crate::pelt::series::CAPACITY_SCALE;
-use crate::sched::types::Moves;
 
 /// `enum group_type`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

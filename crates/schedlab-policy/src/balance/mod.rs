@@ -9,17 +9,15 @@
 mod active_balance;
 mod capacity;
 mod detach_tasks;
-pub(crate) mod domains;
 mod find_busiest_group_by_load;
 pub(crate) mod nohz;
-pub(crate) mod nohz_state;
 mod sched_balance_domains;
 pub(crate) mod sched_balance_find_src_group;
 mod sched_balance_newidle;
 mod sched_balance_rq;
+mod sched_cache_lb;
 pub(crate) mod sg_lb_stats;
 pub(crate) mod swqueue;
-pub(crate) mod swqueue_state;
 
 use schedlab_model::{CpuId, CpuMask, Nanos};
 
@@ -124,19 +122,5 @@ impl Env {
 
     pub fn exclude(&mut self, cpu: CpuId) {
         self.excluded.get_or_insert_with(CpuMask::default).set(cpu);
-    }
-}
-
-/// The time that the caller charges for a pass; it replaces the kernel's clock reads during a walk.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct BalanceCost {
-    pub per_pass: Nanos,
-    pub per_cpu: Nanos,
-}
-
-impl Default for BalanceCost {
-    /// The middle of the published ranges: 1-3 us a pass, 30-100 ns a CPU.
-    fn default() -> Self {
-        BalanceCost { per_pass: 1_500, per_cpu: 50 }
     }
 }

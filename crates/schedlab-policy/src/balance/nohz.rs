@@ -10,9 +10,9 @@
 
 use schedlab_model::{CpuId, Nanos, FULL_CAPACITY};
 
+use crate::core::types::Moves;
 use crate::fair::class::FairClass;
 use crate::jiffies::Jiffies;
-use crate::sched::types::Moves;
 
 /// `LOAD_AVG_PERIOD`, in ms.
 const LOAD_AVG_PERIOD: Jiffies = 32;

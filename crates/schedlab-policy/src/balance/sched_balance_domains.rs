@@ -7,9 +7,9 @@
 use schedlab_model::{CpuId, Nanos};
 
 use super::CpuIdle;
+use crate::core::types::Moves;
 use crate::fair::class::FairClass;
 use crate::jiffies::Jiffies;
-use crate::sched::types::Moves;
 
 impl FairClass<'_> {
     /// `sched_balance_domains` of one CPU; `idle`: it was idle at the tick.

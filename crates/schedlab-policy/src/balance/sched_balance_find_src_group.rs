@@ -10,12 +10,12 @@ use schedlab_model::CpuId;
 
 use super::sg_lb_stats::{GroupStats, GroupType, Watched};
 use super::{CpuIdle, Env, Migrate};
-use crate::asym::capacity_greater;
+use crate::core::fits_capacity::capacity_greater;
+use crate::core::types::Moves;
 use crate::fair::class::FairClass;
 use crate::features::Feature;
 use crate::numa::Fbq;
 use crate::pelt::series::CAPACITY_SCALE;
-use crate::sched::types::Moves;
 use crate::version::placement::{GroupsBy, NumaSlack};
 
 /// `NUMA_IMBALANCE_MIN`.

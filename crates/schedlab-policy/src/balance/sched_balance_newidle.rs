@@ -11,13 +11,13 @@
 
 use schedlab_model::{CpuId, Nanos};
 
-use super::domains::DomainState;
 use super::CpuIdle;
+use crate::core::domains::DomainState;
+use crate::core::types::Moves;
 use crate::decision::{Action, Decision};
 use crate::fair::class::FairClass;
 use crate::features::Feature;
 use crate::jiffies::{Jiffies, UPTIME};
-use crate::sched::types::Moves;
 
 impl FairClass<'_> {
     /// `sched_balance_newidle`: the CPU is about to become idle and pulls tasks if it can. Call it between an empty

@@ -7,8 +7,8 @@ use schedlab_model::CpuId;
 
 use super::active_balance::Push;
 use super::{CpuIdle, Env, Migrate};
+use crate::core::types::Moves;
 use crate::fair::class::FairClass;
-use crate::sched::types::Moves;
 
 /// `MAX_PINNED_INTERVAL`, in ms.
 const MAX_PINNED_INTERVAL: u64 = 512;

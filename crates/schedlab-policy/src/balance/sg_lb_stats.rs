@@ -8,7 +8,7 @@
 
 use schedlab_model::{CpuId, TaskId};
 
-use super::domains::Group;
+use crate::core::domains::Group;
 use crate::fair::class::FairClass;
 use crate::pelt::series::CAPACITY_SCALE;
 

@@ -9,11 +9,11 @@
 
 use schedlab_model::{rarely, CpuId, Nanos, TaskId};
 
+use crate::core::types::Moves;
 use crate::decision::{Action, Decision};
 use crate::fair::class::FairClass;
 use crate::features::Feature;
 use crate::flags::{Dequeue, Enqueue};
-use crate::sched::types::Moves;
 
 impl FairClass<'_> {
     #[inline(always)]

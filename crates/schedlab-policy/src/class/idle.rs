@@ -3,8 +3,8 @@
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
-use super::id::ClassId;
 use super::SchedClass;
+use crate::core::class_id::ClassId;
 use crate::flags::{Dequeue, Enqueue, WakeFlags};
 use crate::{Core, Resched, TaskAttr};
 

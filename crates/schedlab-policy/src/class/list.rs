@@ -2,8 +2,8 @@
 
 use std::ops::ControlFlow;
 
-use super::id::ClassId;
 use super::SchedClass;
+use crate::core::class_id::ClassId;
 
 /// A call to one class of a list.
 pub trait Visit {

@@ -8,8 +8,8 @@ use schedlab_model::{CpuId, CpuMask, Nanos, TaskId};
 
 use super::Dl;
 use crate::class::SchedClass;
+use crate::core::types::Moves;
 use crate::flags::{Dequeue, Enqueue};
-use crate::sched::types::Moves;
 use crate::{Core, Resched};
 
 impl Dl {

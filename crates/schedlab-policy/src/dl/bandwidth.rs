@@ -8,9 +8,9 @@
 
 use schedlab_model::{Nanos, TaskId, USEC};
 
-use super::policy::{to_ratio, BW_SHIFT};
 use super::timers::Timer;
 use super::{Dl, DlEntity, DlPolicy};
+use crate::core::dl_policy::{to_ratio, BW_SHIFT};
 use crate::jiffies::UPTIME;
 use crate::KernelConfig;
 

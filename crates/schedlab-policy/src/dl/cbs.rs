@@ -8,9 +8,9 @@
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
-use super::policy::{BW_SHIFT, DL_SCALE};
 use super::timers::Timer;
 use super::{rq_clock, Dl, DlEntity, DlPolicy};
+use crate::core::dl_policy::{BW_SHIFT, DL_SCALE};
 use crate::jiffies::UPTIME;
 use crate::run_times::RunTime;
 use crate::{Core, Resched};

@@ -6,12 +6,12 @@ use super::cbs::How;
 use super::timers::Timer;
 use super::{rq_clock, Dl, DlEntity, DlPolicy};
 use crate::class::{view_pid, ClassId, SchedClass};
+use crate::core::types::{Moves, Tested};
 use crate::flags::{Dequeue, Enqueue, WakeFlags};
 use crate::hrtick::Hrtick;
 use crate::jiffies::UPTIME;
 use crate::queue_view::QueueView;
 use crate::run_times::RunTimes;
-use crate::sched::types::{Moves, Tested};
 use crate::{Core, Resched, TaskAttr, WakeKind};
 
 /// `hrtick_start`: a shorter timer is not worth its interrupt.

@@ -12,12 +12,11 @@ mod cbs;
 mod class;
 mod cpudl;
 mod explain;
-pub(crate) mod policy;
 mod queue;
 mod timers;
 
+pub use crate::core::dl_policy::DlPolicy;
 pub use bandwidth::DlOverflow;
-pub use policy::DlPolicy;
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 

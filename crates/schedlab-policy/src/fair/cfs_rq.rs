@@ -9,7 +9,7 @@ use super::entity::{Entity, EntityId};
 use super::tree::{Node, Slices, Tree};
 use crate::group_id::GroupId;
 use crate::pelt::cfs_rq_load::QueueLoad;
-use crate::version::load::Signals;
+use crate::pelt::signals::Signals;
 use crate::weight::LoadWeight;
 use crate::{Averaging, KernelConfig, Resched, TreeKey, ZeroPoint};
 use schedlab_model::{rarely, CpuId, Nanos, TaskId, Vruntime};

@@ -6,13 +6,13 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 use super::attributes::SchedParams;
 use super::fair_sched_class::Fair;
 use crate::class::{view_pid, ClassId, SchedClass};
+use crate::core::types::Tested;
 use crate::flags::{Dequeue, Enqueue, WakeFlags};
 use crate::group_id::GroupId;
 use crate::hrtick::Hrtick;
 use crate::numa::Access;
 use crate::queue_view::QueueView;
 use crate::run_times::RunTimes;
-use crate::sched::types::Tested;
 use crate::{Core, Moves, Resched, TaskAttr, WakeKind};
 
 /// The fair class together with what the classes share.

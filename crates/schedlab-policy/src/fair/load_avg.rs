@@ -15,7 +15,7 @@ use crate::pelt::clock::PeltClock;
 use crate::pelt::group::{calc_group_runnable, calc_group_shares, propagate_entity_load_avg, GroupEntity};
 use crate::pelt::sched_avg::State;
 use crate::pelt::series::CAPACITY_SHIFT;
-use crate::version::load::Signals;
+use crate::pelt::signals::Signals;
 use crate::weight::{scale_load_down, LoadWeight};
 use crate::KernelConfig;
 use schedlab_model::{rarely, CpuId, Nanos};

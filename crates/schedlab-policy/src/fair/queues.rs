@@ -10,8 +10,8 @@
 use std::sync::Arc;
 
 use super::arena::Arena;
-use super::bandwidth::Pools;
 use super::decision_log::DecisionLog;
+use super::pools::Pools;
 use super::view::View;
 use crate::preempt_model::PreemptModel;
 use crate::run_times::RunTimes;

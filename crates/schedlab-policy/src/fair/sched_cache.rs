@@ -4,22 +4,7 @@
 use schedlab_model::{CpuId, Nanos, TaskId, Topology};
 
 use super::fair_sched_class::Fair;
-use crate::sched_cache::SchedCache;
-
-/// What a trace shows of a task's process where the task is charged, before the charge counts.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ProcessShown {
-    /// Identifies the address space; 0: the task has none.
-    pub mm: u64,
-    /// The number of threads (`signal->nr_threads`).
-    pub nr_threads: u64,
-    /// `preferred_llc` of the task.
-    pub preferred_llc: Option<u32>,
-    /// The CPU in whose cache the process prefers to run (`sched_cache_grp->cpu`).
-    pub cpu: Option<CpuId>,
-    /// The tick count.
-    pub jiffies: Option<u64>,
-}
+use crate::sched_cache::{ProcessShown, SchedCache};
 
 impl Fair {
     /// The state on this machine, from now on.

@@ -2,9 +2,10 @@
 //! `update_curr`.
 
 use super::arena::Arena;
-use super::bandwidth::{BandwidthStats, Pools};
 use super::entity::{Entity, EntityId};
 use super::member::Member;
+use super::pool::BandwidthStats;
+use super::pools::Pools;
 use super::protect_slice::vprot_in_vlag;
 use super::recorded::TaskState;
 use crate::group_id::GroupId;

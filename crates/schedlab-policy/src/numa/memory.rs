@@ -26,14 +26,14 @@ pub struct NumaMemory {
 
 /// `last_cpupid` of a page: the CPU and the task (by its birth) of its last hinting fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct CpuPid {
+pub(crate) struct CpuPid {
     pub cpu: CpuId,
     pub birth: u64,
 }
 
 /// A page, small or huge.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Page {
+pub(crate) struct Page {
     /// `ABSENT`: no task has used it.
     node: u16,
     /// `pte_protnone`.
@@ -65,7 +65,7 @@ impl Page {
 
 /// A mapping (`struct vm_area_struct`).
 #[derive(Clone, Debug, Default)]
-pub(super) struct Vma {
+pub(crate) struct Vma {
     pub pages: Vec<Page>,
     /// Pages of 4 KiB in each of them.
     pub per: usize,
@@ -83,7 +83,7 @@ pub(super) struct Vma {
 
 /// `struct vma_numab_state`: the tasks whose faults there are recent, as bits.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Numab {
+pub(crate) struct Numab {
     pub next_scan: Jiffies,
     pub reset: Jiffies,
     pub pids_active: [u64; 2],
@@ -94,7 +94,7 @@ pub(super) struct Numab {
 
 /// An address space (`struct mm_struct`).
 #[derive(Clone, Debug)]
-pub(super) struct Mm {
+pub(crate) struct Mm {
     pub users: u32,
     pub next_scan: Jiffies,
     pub scan_seq: u64,
@@ -105,7 +105,7 @@ pub(super) struct Mm {
 
 /// The mappings that a task uses, and how far it has come.
 #[derive(Clone, Debug)]
-pub(super) struct Use {
+pub(crate) struct Use {
     pub vmas: Vec<usize>,
     pub pass: Nanos,
     /// All of it, in pages of 4 KiB.

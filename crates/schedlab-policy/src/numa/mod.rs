@@ -8,24 +8,19 @@
 //! - [`memory`]: the pages of each address space. A page is on the node of the CPU that uses it first.
 //! - [`scan`]: at ticks a task makes the next part of its address space inaccessible (`task_tick_numa`,
 //!   `task_numa_work`).
-//! - [`fault`]: the next use of such a page is a hinting fault, which may migrate the page
-//!   (`should_numa_migrate_memory`).
 //! - [`stats`]: faults are counted by node, and the node with most of them is preferred (`task_numa_placement`). Tasks
 //!   that use the same pages form a group.
-//! - [`migrate`]: a task moves to its preferred node, or changes places with a task there (`task_numa_migrate`).
-//! - [`balance`]: what load balancing does with preferred nodes.
+//!
+//! The next use of such a page is a hinting fault, which may migrate the page and the task: [`crate::task_numa`].
 //!
 //! Simplified: all nodes are equally far from each other (NUMA_DIRECT). Not modelled: memory tiering, cpusets of nodes,
 //! memory that several processes share, migrations that fail, nodes that run out of memory.
 
-mod access;
-mod balance;
-mod fault;
+pub(crate) mod access;
 mod fbq;
-mod memory;
-mod migrate;
-mod scan;
-mod stats;
+pub(crate) mod memory;
+pub(crate) mod scan;
+pub(crate) mod stats;
 
 pub use access::{Access, NumaMove};
 pub(crate) use fbq::Fbq;
@@ -48,47 +43,47 @@ pub(crate) type Node = usize;
 #[derive(Clone, Debug)]
 pub(crate) struct Numa {
     /// `sched_numa_balancing`: address spaces are scanned.
-    active: bool,
-    tuning: Tuning,
-    rules: PlacementRules,
-    nodes: usize,
-    node_of: Vec<Node>,
+    pub(crate) active: bool,
+    pub(crate) tuning: Tuning,
+    pub(crate) rules: PlacementRules,
+    pub(crate) nodes: usize,
+    pub(crate) node_of: Vec<Node>,
     /// By number. A task without one has no stated memory.
-    mms: BTreeMap<u64, Mm>,
-    tasks: Vec<NumaTask>,
-    groups: Vec<Group>,
+    pub(crate) mms: BTreeMap<u64, Mm>,
+    pub(crate) tasks: Vec<NumaTask>,
+    pub(crate) groups: Vec<Group>,
     /// CPUs that a task is on its way to (`rq->numa_migrate_on`): its birth, and until when the CPU is kept for it.
-    migrate_on: Vec<(u64, Nanos)>,
-    tick_nsec: Nanos,
+    pub(crate) migrate_on: Vec<(u64, Nanos)>,
+    pub(crate) tick_nsec: Nanos,
 }
 
 /// `sysctl_numa_balancing_*`: times in ms, the size in MiB.
 #[derive(Clone, Copy, Debug)]
-struct Tuning {
-    scan_delay: u64,
-    scan_period_min: u64,
-    scan_period_max: u64,
-    scan_size: u64,
+pub(crate) struct Tuning {
+    pub(crate) scan_delay: u64,
+    pub(crate) scan_period_min: u64,
+    pub(crate) scan_period_max: u64,
+    pub(crate) scan_size: u64,
 }
 
 /// The fields of `struct task_struct`.
 #[derive(Clone, Debug, Default)]
-struct NumaTask {
-    mm: Option<u64>,
+pub(crate) struct NumaTask {
+    pub(crate) mm: Option<u64>,
     /// The memory that it uses.
-    uses: Option<Use>,
-    node_stamp: Nanos,
-    scan_seq: u64,
+    pub(crate) uses: Option<Use>,
+    pub(crate) node_stamp: Nanos,
+    pub(crate) scan_seq: u64,
     /// In ms.
-    scan_period: u64,
-    migrate_retry: Jiffies,
+    pub(crate) scan_period: u64,
+    pub(crate) migrate_retry: Jiffies,
     /// `numa_work` is pending.
-    work: bool,
-    faults: Option<Faults>,
-    group: Option<usize>,
+    pub(crate) work: bool,
+    pub(crate) faults: Option<Faults>,
+    pub(crate) group: Option<usize>,
     /// `last_task_numa_placement` and `last_sum_exec_runtime`.
-    last_placement: Nanos,
-    last_runtime: Nanos,
+    pub(crate) last_placement: Nanos,
+    pub(crate) last_runtime: Nanos,
 }
 
 impl Numa {
@@ -123,11 +118,11 @@ impl Numa {
         self.node_of[cpu.index()]
     }
 
-    fn task(&self, task: TaskId) -> Option<&NumaTask> {
+    pub(crate) fn task(&self, task: TaskId) -> Option<&NumaTask> {
         self.tasks.get(task.index())
     }
 
-    fn task_mut(&mut self, task: TaskId) -> &mut NumaTask {
+    pub(crate) fn task_mut(&mut self, task: TaskId) -> &mut NumaTask {
         if self.tasks.len() <= task.index() {
             self.tasks.resize_with(task.index() + 1, NumaTask::default);
         }
@@ -135,7 +130,7 @@ impl Numa {
     }
 
     /// `msecs_to_jiffies`.
-    fn msecs_to_jiffies(&self, ms: u64) -> Jiffies {
+    pub(crate) fn msecs_to_jiffies(&self, ms: u64) -> Jiffies {
         (ms * 1_000_000).div_ceil(self.tick_nsec)
     }
 
@@ -194,5 +189,19 @@ impl Numa {
         }
         let period = self.task_scan_start(state.mm, state.group);
         self.task_mut(task).scan_period = period;
+    }
+}
+
+impl Numa {
+    /// `rq->numa_migrate_on`.
+    pub fn is_claimed(&self, cpu: CpuId, now: Nanos) -> bool {
+        now < self.migrate_on[cpu.index()].1
+    }
+
+    /// The task has arrived at the CPU, or at another.
+    pub fn migrated(&mut self, birth: u64) {
+        if let Some(claim) = self.migrate_on.iter_mut().find(|claim| claim.0 == birth) {
+            *claim = (0, 0);
+        }
     }
 }

@@ -104,20 +104,20 @@ impl Numa {
     }
 
     /// `task_scan_min`, in ms.
-    pub(super) fn task_scan_min(&self, mm: Option<u64>) -> u64 {
+    pub(crate) fn task_scan_min(&self, mm: Option<u64>) -> u64 {
         let size = self.tuning.scan_size.max(1);
         let windows = if size < MAX_SCAN_WINDOW { MAX_SCAN_WINDOW / size } else { 1 };
         (1000 / windows).max(self.tuning.scan_period_min / self.task_nr_scan_windows(mm))
     }
 
     /// `task_scan_start`.
-    pub(super) fn task_scan_start(&self, mm: Option<u64>, group: Option<usize>) -> u64 {
+    pub(crate) fn task_scan_start(&self, mm: Option<u64>, group: Option<usize>) -> u64 {
         let least = self.task_scan_min(mm);
         least.max(self.for_shared(least, group))
     }
 
     /// `task_scan_max`.
-    pub(super) fn task_scan_max(&self, mm: Option<u64>, group: Option<usize>) -> u64 {
+    pub(crate) fn task_scan_max(&self, mm: Option<u64>, group: Option<usize>) -> u64 {
         let most = self.tuning.scan_period_max / self.task_nr_scan_windows(mm);
         self.task_scan_min(mm).max(most.max(self.for_shared(most, group)))
     }
@@ -237,7 +237,7 @@ impl Scan {
 }
 
 /// The bit of a task in `pids_active`; the kernel hashes its pid to one of 64.
-pub(super) fn access_bit(birth: u64) -> u64 {
+pub(crate) fn access_bit(birth: u64) -> u64 {
     1 << (birth % 64)
 }
 

@@ -10,7 +10,7 @@ use super::{Node, Numa};
 
 /// Which statistic (`enum numa_faults_stats`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Stat {
+pub(crate) enum Stat {
     /// By the node of the page.
     Mem,
     /// By the node of the CPU, weighted by the use of it.
@@ -22,11 +22,11 @@ pub(super) enum Stat {
 }
 
 /// `ACTIVE_NODE_FRACTION`.
-pub(super) const ACTIVE_NODE_FRACTION: i64 = 3;
+pub(crate) const ACTIVE_NODE_FRACTION: i64 = 3;
 
 /// `p->numa_faults` and its sums.
 #[derive(Clone, Debug)]
-pub(super) struct Faults {
+pub(crate) struct Faults {
     counts: Vec<i64>,
     nodes: usize,
     /// `total_numa_faults`.
@@ -37,7 +37,7 @@ pub(super) struct Faults {
 
 /// `struct numa_group`: tasks that use the same pages.
 #[derive(Clone, Debug)]
-pub(super) struct Group {
+pub(crate) struct Group {
     counts: Vec<i64>,
     nodes: usize,
     pub nr_tasks: u64,
@@ -134,19 +134,19 @@ impl Group {
 
 impl Numa {
     /// `task_weight`: the share of the task's faults that is on the node, in thousandths.
-    pub(super) fn task_weight(&self, task: TaskId, node: Node) -> i64 {
+    pub(crate) fn task_weight(&self, task: TaskId, node: Node) -> i64 {
         let faults = self.task(task).and_then(|state| state.faults.as_ref()).filter(|faults| faults.total > 0);
         faults.map_or(0, |faults| 1000 * faults.task_faults(node) / faults.total)
     }
 
     /// `group_weight`: the same of its group.
-    pub(super) fn group_weight(&self, task: TaskId, node: Node) -> i64 {
+    pub(crate) fn group_weight(&self, task: TaskId, node: Node) -> i64 {
         let group = self.group(task).filter(|group| group.total > 0);
         group.map_or(0, |group| 1000 * group.group_faults(node) / group.total)
     }
 
     /// `p->numa_group`.
-    pub(super) fn group(&self, task: TaskId) -> Option<&Group> {
+    pub(crate) fn group(&self, task: TaskId) -> Option<&Group> {
         self.groups.get(self.task(task)?.group?)
     }
 }

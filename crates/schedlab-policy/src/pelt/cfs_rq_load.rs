@@ -7,7 +7,7 @@
 use super::sched_avg::{SchedAvg, State};
 use super::series::CAPACITY_SHIFT;
 use super::sum_floor::SumFloor;
-use crate::version::load::Signals;
+use crate::pelt::signals::Signals;
 use crate::weight::scale_load_down;
 use schedlab_model::Nanos;
 

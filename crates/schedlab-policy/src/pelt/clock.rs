@@ -110,7 +110,7 @@ impl PeltClock {
 mod tests {
     use super::*;
     use crate::pelt::sched_avg::{SchedAvg, State};
-    use crate::version::load::Signals;
+    use crate::pelt::signals::Signals;
 
     const RUNNING: State = State { load: 1, runnable: 1024, running: true };
     const MS: Nanos = 1_000_000;

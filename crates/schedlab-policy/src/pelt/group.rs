@@ -8,7 +8,7 @@ use super::cfs_rq_load::QueueLoad;
 use super::sched_avg::SchedAvg;
 use super::series::{CAPACITY_SHIFT, LOAD_AVG_MAX};
 use super::sum_floor::UnchangedLoad;
-use crate::version::load::Signals;
+use crate::pelt::signals::Signals;
 use crate::weight::scale_load_down;
 use schedlab_model::Nanos;
 

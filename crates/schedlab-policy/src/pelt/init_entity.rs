@@ -1,7 +1,7 @@
 //! The averages of a new task (`init_entity_runnable_average`, `post_init_entity_util_avg`).
 
 use super::sched_avg::SchedAvg;
-use crate::version::load::Signals;
+use crate::pelt::signals::Signals;
 use crate::weight::LoadWeight;
 
 impl SchedAvg {

@@ -36,15 +36,16 @@ pub(crate) mod group;
 mod init_entity;
 pub(crate) mod sched_avg;
 pub(crate) mod series;
+pub(crate) mod signals;
 pub(crate) mod sum_floor;
 mod update_load_sum;
 pub(crate) mod util_est;
 
-pub use crate::version::load::Signals;
 pub use cfs_rq_load::{QueueLoad, Removed};
 pub use clock::PeltClock;
 pub use group::{calc_group_runnable, calc_group_shares, propagate_entity_load_avg, GroupEntity, GroupLoad};
 pub use sched_avg::SchedAvg;
 pub use series::{CAPACITY_SCALE, CAPACITY_SHIFT, LOAD_AVG_MAX, PELT_MIN_DIVIDER};
+pub use signals::Signals;
 pub use sum_floor::{SumFloor, UnchangedLoad};
 pub use util_est::UtilEst;

@@ -6,7 +6,7 @@
 
 use super::sched_avg::{SchedAvg, State};
 use super::series::{__accumulate_pelt_segments, decay_load, CAPACITY_SHIFT};
-use crate::version::load::Signals;
+use crate::pelt::signals::Signals;
 use crate::weight::LoadWeight;
 use schedlab_model::Nanos;
 

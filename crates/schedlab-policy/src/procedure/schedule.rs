@@ -37,7 +37,7 @@ pub fn __schedule(driver: &mut impl Driver, cpu: CpuId, schedule: Schedule) {
 }
 
 /// `try_to_block_task`: the running task is dequeued. Called by a driver, it is the beginning of a `__schedule` that
-/// [`schedule`] continues, without `leaving`.
+/// [`__schedule`] continues, without `leaving`.
 #[inline(always)]
 pub fn try_to_block_task(driver: &mut impl Driver, cpu: CpuId, leaving: Leaving, clock: Nanos) {
     let Some(curr) = driver.sched().executes(cpu) else { return };

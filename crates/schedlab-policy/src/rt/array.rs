@@ -2,8 +2,7 @@
 
 use schedlab_model::TaskId;
 
-/// Priorities of the class, 0 first; priority p of the system calls is 99 - p here (`MAX_RT_PRIO`).
-pub const MAX_RT_PRIO: u8 = 100;
+use crate::core::rt_policy::MAX_RT_PRIO;
 
 const NIL: u32 = u32::MAX;
 

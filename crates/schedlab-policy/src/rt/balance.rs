@@ -6,7 +6,7 @@
 
 use super::{Rt, MAX_RT_PRIO};
 use crate::class::SchedClass;
-use crate::sched::types::Moves;
+use crate::core::types::Moves;
 use crate::{Core, Resched};
 use schedlab_model::{CpuId, CpuMask, Nanos, TaskId};
 

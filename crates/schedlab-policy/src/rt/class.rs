@@ -4,11 +4,11 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 
 use super::{Rt, RtEntity, MAX_RT_PRIO};
 use crate::class::{view_pid, ClassId, SchedClass};
+use crate::core::types::{Moves, Tested};
 use crate::decision::Class;
 use crate::flags::{Dequeue, Enqueue, WakeFlags};
 use crate::queue_view::QueueView;
 use crate::run_times::RunTimes;
-use crate::sched::types::{Moves, Tested};
 use crate::{Core, Resched, TaskAttr, WakeKind};
 
 impl Rt {

@@ -11,10 +11,9 @@ mod balance;
 mod class;
 mod explain;
 mod limit;
-pub(crate) mod policy;
 
-pub use array::MAX_RT_PRIO;
-pub use policy::{RtLimit, RtPolicy};
+pub use crate::core::rt_policy::{RtPolicy, MAX_RT_PRIO};
+pub use crate::version::choices::RtLimit;
 
 use crate::class::ClassId;
 use crate::features::Feature;

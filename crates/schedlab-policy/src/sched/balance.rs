@@ -67,7 +67,7 @@ impl<L: ClassList> Sched<L> {
     }
 
     /// `nohz_balancer_kick`, called at the tick of a busy CPU: the idle CPU to send an IPI to, which then calls
-    /// [`Sched::nohz_balance`].
+    /// [`Sched::nohz_idle_balance`].
     pub fn nohz_balancer_kick(&mut self, cpu: CpuId, now: Nanos) -> Option<CpuId> {
         self.every_class().nohz_balancer_kick(cpu, now)
     }

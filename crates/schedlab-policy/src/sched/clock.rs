@@ -13,7 +13,7 @@ use schedlab_model::{CpuId, Nanos};
 
 use super::{Core, Sched};
 use crate::class::ClassList;
-use crate::procedure::Schedule;
+use crate::sched::schedule_entry::Schedule;
 
 impl<L: ClassList> Sched<L> {
     /// The CPU's clock in the `__schedule` whose pick ends now. A function that used the queue after a check requested

@@ -4,9 +4,9 @@ use std::ops::ControlFlow;
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
-use super::types::Tested;
 use super::{Core, Sched};
 use crate::class::{Ask, AskEach, ClassId, ClassList, EachClass, SchedClass, Visit};
+use crate::core::types::Tested;
 use crate::flags::{Dequeue, Enqueue, WakeFlags};
 use crate::group_id::GroupId;
 use crate::numa::Access;

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use schedlab_model::{CpuId, CpuMask, Nanos, TaskId};
 
 use super::{Core, Sched};
-use crate::balance::domains::Domains;
 use crate::class::ClassList;
-use crate::select::idle_map::IdleMap;
+use crate::core::domains::Domains;
+use crate::core::idle_map::IdleMap;
 
 impl<L: ClassList> Sched<L> {
     /// `set_cpu_active`, and the domains of the active CPUs.

@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use schedlab_model::{CpuId, CpuMask, Nanos, TaskId, Topology};
 
-use super::task::{Task, Wakee};
-use super::types::{TaskAttr, Tested, WakeKind};
 use super::{Classes, Core, Sched};
 use crate::class::{ClassId, ClassList};
+use crate::core::task::{Task, Wakee};
+use crate::core::types::{TaskAttr, Tested, WakeKind};
 use crate::fair::Fair;
 use crate::features::Feature;
 use crate::select::SelectRule;

@@ -8,9 +8,9 @@
 use schedlab_model::{CpuId, CpuMask, Nanos, TaskId};
 
 use super::placement::Placement;
-use super::types::Moves;
 use super::Sched;
 use crate::balance::{CpuIdle, Env};
+use crate::core::types::Moves;
 use crate::fair::Fair;
 use crate::flags::Dequeue;
 

@@ -7,7 +7,7 @@ use super::{Sched, Selection, TaskAttr, Tested, WakeKind};
 use crate::class::ClassList;
 use crate::decision::{Action, Class, Decision, Function};
 use crate::features::Feature;
-use crate::procedure::Wakeup;
+use crate::sched::wakeup_request::Wakeup;
 use crate::version::placement::RemoteQueue;
 
 impl<L: ClassList> Sched<L> {

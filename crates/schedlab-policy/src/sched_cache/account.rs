@@ -5,7 +5,7 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 
 use super::group::CacheTask;
 use super::{LlcId, SchedCache};
-use crate::asym::fits_capacity;
+use crate::core::fits_capacity::fits_capacity;
 
 impl SchedCache {
     /// `account_mm_sched`: the task ran on the CPU for `delta`. `queued`: `task_running_on_cpu`.

@@ -4,8 +4,8 @@
 use schedlab_model::{CpuId, Nanos, TaskId};
 
 use super::epoch::CpuEpoch;
+use super::process_shown::ProcessShown;
 use super::{LlcId, SchedCache};
-use crate::fair::ProcessShown;
 use crate::jiffies::{Jiffies, UPTIME};
 
 impl SchedCache {

@@ -9,20 +9,22 @@
 //! - [`task_cache_work`](work): once in an epoch the cache in which a process runs most becomes its preferred one.
 //! - [`can_migrate_llc`](can_migrate): whether the use of two caches permits or forbids a move for the sake of a
 //!   preference.
-//! - [`lb`]: what balancing between caches does with it.
+//!
+//! What balancing between caches does with it: `balance/sched_cache_lb.rs`.
 //!
 //! Not modelled: the footprint of a process (`exceed_llc_capacity`), which the kernel compares with the cache only if
 //! NUMA balancing is on, and the preferred nodes of NUMA balancing ([`crate::numa`]), which come first there.
 
 mod account;
-mod can_migrate;
+pub(crate) mod can_migrate;
 mod epoch;
 mod follow;
 mod group;
-mod lb;
+mod preference;
+mod process_shown;
 mod work;
 
-pub(crate) use lb::Degrades;
+pub use process_shown::ProcessShown;
 
 use schedlab_model::{CpuId, CpuMask, Nanos, TaskId, Topology};
 
@@ -40,7 +42,7 @@ pub(crate) type LlcId = u32;
 pub(crate) struct SchedCache {
     tuning: Tuning,
     /// `sched_cache_active`.
-    active: bool,
+    pub(crate) active: bool,
     /// `sd_llc_id` of each CPU.
     llc_of: Vec<LlcId>,
     llcs: Vec<Llc>,

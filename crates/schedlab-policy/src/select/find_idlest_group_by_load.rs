@@ -6,9 +6,9 @@
 
 use schedlab_model::{CpuId, TaskId};
 
+use crate::core::types::{Tested, WakeKind};
 use crate::fair::class::FairClass;
 use crate::pelt::series::CAPACITY_SCALE;
-use crate::sched::types::{Tested, WakeKind};
 
 /// The loads per capacity of a group, without and with blocked tasks, and the largest spare capacity of one of its
 /// CPUs.

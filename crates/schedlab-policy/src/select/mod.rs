@@ -7,7 +7,6 @@
 
 mod candidate_views;
 mod find_idlest_group_by_load;
-pub(crate) mod idle_map;
 mod sched_balance_find_dst_cpu;
 pub(crate) mod select_idle_cpu;
 mod select_idle_cpu_up_to_5_11;
@@ -15,7 +14,6 @@ mod select_idle_sibling;
 pub(crate) mod select_rule;
 mod select_task_rq_fair;
 mod sis_budget;
-pub(crate) mod visited_cores;
 mod wake_affine;
 pub(crate) mod wake_wide;
 

@@ -11,10 +11,10 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 use crate::balance::sched_balance_find_src_group::adjust_numa_imbalance;
 use crate::balance::sg_lb_stats::{GroupStats, GroupType};
 use crate::candidate::{Candidate, Role};
+use crate::core::types::{Tested, WakeKind};
 use crate::fair::class::FairClass;
 use crate::jiffies::Jiffies;
 use crate::pelt::series::CAPACITY_SCALE;
-use crate::sched::types::{Tested, WakeKind};
 use crate::version::placement::{GroupsBy, NumaSlack};
 
 /// The number of groups that a record names besides the local and the chosen one.

@@ -10,14 +10,14 @@
 
 use schedlab_model::{CpuId, Distance, Nanos, TaskId, Topology};
 
-use super::idle_map::{IdleMap, LlcId};
 use super::select_rule::{SelectRule, Selected};
-use super::visited_cores::VisitedCores;
 use crate::candidate::{Candidate, Role};
+use crate::core::idle_map::{IdleMap, LlcId};
+use crate::core::task::Task;
+use crate::core::types::Tested;
+use crate::core::visited_cores::VisitedCores;
 use crate::fair::class::FairClass;
 use crate::features::Feature;
-use crate::sched::task::Task;
-use crate::sched::types::Tested;
 
 /// The task that a CPU is searched for, and the target of the search.
 #[derive(Clone, Copy)]
@@ -279,8 +279,8 @@ pub(super) fn searched(function: &'static str, role: Role, found: Option<CpuId>,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sched::types::TaskAttr;
-    use crate::select::idle_map::Availability;
+    use crate::core::idle_map::Availability;
+    use crate::core::types::TaskAttr;
     use proptest::prelude::*;
     use schedlab_model::{CpuMask, Topology};
 

@@ -14,9 +14,9 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 use super::select_idle_cpu::searched;
 use super::select_rule::{SelectRule, Selected};
 use crate::candidate::{Candidate, Role};
+use crate::core::types::Tested;
 use crate::fair::class::FairClass;
 use crate::features::Feature;
-use crate::sched::types::Tested;
 
 /// The CPUs of the cache that `select_idle_cpu` walks.
 #[derive(Clone, Copy)]

@@ -12,8 +12,8 @@ use schedlab_model::{rarely, CpuId, Nanos, TaskId};
 use super::select_idle_cpu::{searched, select_idle_smt};
 use super::select_rule::{SelectRule, Selected};
 use crate::candidate::{Candidate, Role};
+use crate::core::types::Tested;
 use crate::fair::class::FairClass;
-use crate::sched::types::Tested;
 use crate::version::placement::{IdleSearch, KthreadStacks, RecentCpu, SchedIdleCpu};
 use crate::FairPolicy;
 

@@ -5,8 +5,8 @@ use schedlab_model::{CpuId, Nanos, TaskId};
 use super::select_rule::{SelectRule, Selected};
 use super::wake_wide;
 use crate::candidate::{Candidate, Role};
+use crate::core::types::{Tested, WakeKind};
 use crate::fair::class::FairClass;
-use crate::sched::types::{Tested, WakeKind};
 use crate::version::placement::RecentCpu;
 
 impl FairClass<'_> {

@@ -5,11 +5,11 @@
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
+use crate::core::types::Counts;
+use crate::core::Core;
 use crate::decision::{Action, Decision};
 use crate::fair::class::FairClass;
 use crate::features::Feature;
-use crate::sched::types::Counts;
-use crate::sched::Core;
 
 /// The least number of CPUs that SIS_PROP lets a search test.
 pub const LEAST_OF_SIS_PROP: u32 = 3;

@@ -8,10 +8,10 @@ use schedlab_model::{CpuId, TaskId};
 
 use super::select_rule::{SelectRule, Selected};
 use crate::candidate::{Candidate, Role};
+use crate::core::types::Tested;
 use crate::fair::class::FairClass;
 use crate::features::Feature;
 use crate::pelt::series::CAPACITY_SCALE;
-use crate::sched::types::Tested;
 
 impl FairClass<'_> {
     /// `wake_affine` in the smallest domain that spans both CPUs.

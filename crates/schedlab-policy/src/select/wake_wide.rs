@@ -3,8 +3,8 @@
 //! kernel/sched/fair.c, equal in 5.2 to 7.2: m = larger and s = smaller of the two tasks' flips, L = CPUs of the
 //! waker's LLC; wide iff s >= L and m >= s * L. Flips are halved at most once per waking second.
 
+use crate::core::task::Wakee;
 use crate::jiffies::Jiffies;
-use crate::sched::task::Wakee;
 
 /// `record_wakee`; `wakee` is its birth.
 pub(crate) fn record_wakee(waker: &mut Wakee, wakee: u64, jiffies: Jiffies, hz: Jiffies) {

@@ -2,11 +2,11 @@
 
 use super::choices::Algorithm;
 use super::fair::RULES;
-use super::load::SIGNALS;
 use super::placement::PLACEMENT;
-use super::release::{since, When};
-use super::table::{ReadBy, Rule};
 use super::Version;
+use crate::history::release::{since, When};
+use crate::history::table::{ReadBy, Rule};
+use crate::pelt::signals::SIGNALS;
 
 /// A rule as a row follows it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -55,8 +55,8 @@ fn view<R>(rule: &Rule<R>, rules: &R, reads: bool) -> RuleView {
 
 #[cfg(test)]
 mod tests {
-    use super::super::release::{value_at, Change, Origin, Release};
     use super::*;
+    use crate::history::release::{value_at, Change, Origin, Release};
     use crate::{Feature, Knob};
 
     #[test]

@@ -2,8 +2,7 @@
 //!
 //! Which release follows which is in `fair`.
 
-use super::table::{choices, Shown};
-use crate::rt::policy::RtLimit;
+use crate::history::table::{choices, Shown};
 
 choices! {
     /// The algorithm of the fair class.
@@ -255,6 +254,15 @@ choices! {
         /// The same, and the queue is marked in the accounting that used up its runtime.
         TasksAtOnce = "each task, marked in the accounting",
     }
+}
+
+/// How a version limits the real-time class.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RtLimit {
+    /// `sched_rt_runtime_us` of every `sched_rt_period_us`.
+    Throttling,
+    /// The deadline server of the fair class.
+    FairServer,
 }
 
 impl Shown for RtLimit {

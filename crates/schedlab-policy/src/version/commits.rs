@@ -3,7 +3,7 @@
 //! A list is complete for its series up to the newest row of the series. Series without a list have rows whose
 //! differences were read in the source, release by release.
 
-use super::release::Release;
+use crate::history::release::Release;
 
 /// What a change means for simulated decisions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,9 +55,9 @@ fn read(line: &'static str) -> Option<Commit> {
 mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
-    use super::super::release::When;
     use super::super::Version;
     use super::*;
+    use crate::history::release::When;
     use crate::{Feature, Knob};
 
     /// Rules, features and knobs with their histories.

@@ -4,7 +4,7 @@
 //! lies between two trees that were read, its first release is marked `unverified`. Every release has menu as its
 //! default: it is rated above TEO, and ladder is for kernels without NO_HZ.
 
-use super::release::{value_at, when, Change, Release};
+use crate::history::release::{value_at, when, Change, Release};
 
 /// What differs between releases in `menu_select` and `get_typical_interval`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

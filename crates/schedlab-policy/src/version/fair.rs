@@ -4,10 +4,10 @@ use super::choices::{
     Algorithm, Averaging, DelayedLag, GroupSlice, HrtickRule, IdleRule, LagLimit, Protection, Reweight, SearchRule,
     SliceSource, Throttling, TreeKey, WakeupRule, YieldRule, ZeroPoint,
 };
-use super::table::rules;
 use crate::features::Feature;
-use crate::rt::policy::RtLimit;
-use crate::version::load::Signals;
+use crate::history::table::rules;
+use crate::pelt::signals::Signals;
+use crate::version::choices::RtLimit;
 use crate::weight::FIXEDPOINT_SHIFT;
 
 rules! {

@@ -2,7 +2,7 @@
 //!
 //! Read in mm/memory.c, mm/vma.c and kernel/locking/rwsem.c of 6.12.117.
 
-use super::release::{value_at, when, Change, Release};
+use crate::history::release::{value_at, when, Change, Release};
 
 /// What a page fault does about `mmap_lock`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,7 +1,7 @@
 //! Which kernels are modelled: rows of data, never a fork of the code.
 //!
 //! A rule, feature, knob or name is an entry with its value over the kernel's releases and the commit of every change
-//! (`fair`, `load`, `placement`, `names`, and the tables of features and knobs). A row ([`Version`]) is a release with
+//! ([`crate::history`]; `fair`, `placement`, `names`, [`Signals`](crate::pelt::Signals) and the tables of features and knobs). A row ([`Version`]) is a release with
 //! its deviations from the tables. Code looks up a rule in the row; it never compares versions.
 
 pub(crate) mod catalogue;
@@ -9,20 +9,17 @@ pub(crate) mod choices;
 mod commits;
 pub(crate) mod cpuidle;
 pub(crate) mod fair;
-pub(crate) mod left_out;
-pub(crate) mod load;
 mod mmap_lock;
 mod names;
 pub(crate) mod paravirt;
 pub(crate) mod placement;
-pub(crate) mod release;
 mod rows;
 mod settings;
-pub(crate) mod table;
 mod teo;
 mod wait;
 
 use crate::features::{Feature, FeatureSet};
+use crate::history::release::Release;
 use crate::knobs::Knob;
 use crate::preempt_model::{folio_batch_at, slice_extension_at, PreemptModel};
 use choices::{Algorithm, IdleRule, SliceSource};
@@ -33,7 +30,6 @@ pub use mmap_lock::{FaultLock, MmapLockRules};
 pub use names::Names;
 use paravirt::Paravirt;
 use placement::PlacementRules;
-use release::Release;
 use rows::VERSIONS;
 use schedlab_model::nearest;
 pub use teo::TeoForm;

@@ -1,6 +1,6 @@
 //! The kernel's names of the functions that decide, where they changed over the releases.
 
-use super::release::{value_at, when, Change, Release};
+use crate::history::release::{value_at, when, Change, Release};
 
 macro_rules! names {
     ($(

@@ -4,7 +4,7 @@
 //! 5.10.262, 5.15.135, 6.1.192, 6.6, 6.12.107 and 7.2. Where a change lies between two trees that were read, its first
 //! release is from memory and marked `unverified`.
 
-use super::release::{value_at, when, Change, Release};
+use crate::history::release::{value_at, when, Change, Release};
 
 /// When an x86 host marks a vCPU as preempted (`kvm_arch_vcpu_put`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -4,7 +4,7 @@
 //! 5.13), 5.15.148, 6.1.192 (Debian), 6.3.8, 6.6.0, 6.12.0, 6.12.107 (Debian), 6.18.2, 7.2.13 and 7.3.4 (Debian).
 //! Features that exist as switches are not here but in the feature table.
 
-use super::table::{choices, rules, Shown};
+use crate::history::table::{choices, rules, Shown};
 
 /// In which order the target's cache is searched.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

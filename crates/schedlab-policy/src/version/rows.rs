@@ -4,12 +4,12 @@
 
 use super::choices::{Algorithm, SliceSource, WakeupRule, YieldRule};
 use super::fair::Rules;
-use super::load::Signals;
 use super::placement::PlacementRules;
-use super::release::Release;
 use super::{Names, Version};
 use crate::features::Feature;
+use crate::history::release::Release;
 use crate::knobs::Knob;
+use crate::pelt::signals::Signals;
 use crate::preempt_model;
 
 pub(super) static VERSIONS: &[Version] = &[

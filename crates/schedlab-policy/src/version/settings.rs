@@ -1,8 +1,8 @@
 //! The features and knobs that a row has: what its release says, unless the row differs from its release.
 
-use super::release::{value_at, Release};
 use super::Version;
 use crate::features::{Feature, FeatureInfo, FeatureSet};
+use crate::history::release::{value_at, Release};
 use crate::knobs::{Knob, KnobInfo, Knobs};
 
 impl FeatureInfo {

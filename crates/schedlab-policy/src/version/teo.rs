@@ -3,7 +3,7 @@
 //! Read in drivers/cpuidle/governors/teo.c of 6.1.192 and 6.12.117. Up to 5.13 TEO counts something else, from 6.3 to
 //! 6.11 it also looks at the utilization of the CPU, and what followed 6.12 was not read: none of these is modelled.
 
-use super::release::{value_at, when, Change, Release};
+use crate::history::release::{value_at, when, Change, Release};
 
 /// A form of `teo_select` and `teo_update`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,6 +1,6 @@
 //! How `__wake_up` walks over the tasks of a wait queue, over the kernel's releases (kernel/sched/wait.c).
 
-use super::release::{value_at, when, Change, Release};
+use crate::history::release::{value_at, when, Change, Release};
 
 /// After how many tasks it releases the lock for a moment (`WAITQUEUE_WALK_BREAK_CNT`); `None`: it does not.
 pub(crate) const fn wait_queue_break_at(release: Release) -> Option<u32> {

@@ -10,8 +10,9 @@ use super::wakeup::Waking;
 use super::{Model, Task};
 use crate::decision::DecisionKind;
 use crate::groups::GroupName;
-use crate::operation::{First, Flag, Group, Location, NewTask, Start, Weight};
+use crate::operation::{First, Flag, Group, Location, NewTask, Weight};
 use crate::trace::fair_policy;
+use crate::trace::Start;
 
 impl Model {
     /// A task's first record. Its state is taken from the trace here or at its first wakeup.

@@ -10,12 +10,13 @@ use super::Model;
 use crate::decision::{DecisionKind, Outcome, Unjudged};
 use crate::groups::InitialGroups;
 use crate::operation::{
-    Caller, Cause, Charge, First, Flag, Group, Input, Location, NewTask, Operation, OthersLoad, PrevState, QueueWeight,
-    Switch, TgLoad, Wakeup, Weight,
+    Caller, Cause, Charge, First, Flag, Group, Input, Location, NewTask, Operation, PrevState, QueueWeight, Switch,
+    TgLoad, Wakeup, Weight,
 };
 use crate::tally::Tally;
 use crate::topology::Machine;
 use crate::trace::Address;
+use crate::trace::OthersLoad;
 
 const CPU: CpuId = CpuId(0);
 const RUNS: Pid = 1;

@@ -11,7 +11,8 @@ use schedlab_policy::fair::{Contribution, GroupId};
 
 use super::Model;
 use crate::inputs::InputKind;
-use crate::operation::{Operation, OthersLoad, QueueWeight, TgLoad};
+use crate::operation::{Operation, QueueWeight, TgLoad};
+use crate::trace::OthersLoad;
 
 /// How many of the latest sums are tried (chosen, not derived: with more, a sum fits a weight by chance more often).
 const LATEST: usize = 4;

@@ -43,33 +43,10 @@ use self::first::{initial_tasks, prio_ahead, probes_follow_charges};
 use self::flag::FlagBefore;
 use self::task::{Place, Task};
 use self::wake::Wakee;
-use crate::operation::{CfsRqUpdate, Location, Operation, OthersLoad, Start};
+use crate::header::Kernel;
+use crate::operation::{CfsRqUpdate, Location, Operation};
 use crate::trace::{Address, CfsRqLoad, Entry, Probe, What, Window};
-
-/// What the recorded kernel is like, as the header says.
-#[derive(Clone, Copy, Debug)]
-pub struct Kernel {
-    pub cpus: usize,
-    /// CONFIG_SCHED_AUTOGROUP: an exiting task is moved to the root's group.
-    pub has_autogroup: bool,
-    /// `sched_move_task` moves a task within its group as well.
-    pub moves_within_group: bool,
-    /// Autogroups are on: every session is a group.
-    pub uses_autogroup: bool,
-    /// The tick's period.
-    pub tick: Nanos,
-    /// The same, if HRTICK is on: a second timer interrupt in one period may be the hrtick.
-    pub tick_beside_hrtick: Option<Nanos>,
-    /// `task_fork_fair` charges the parent (`update_curr`), as it does before 6.12. A charge that a fork follows is
-    /// otherwise that of something else, such as a change of the nice value.
-    pub fork_charges: bool,
-    /// `sched_stat_runtime` is emitted after the charge has requested the reschedule: its flag is the tick's outcome.
-    pub charges_show_outcome: bool,
-    /// The machine has several NUMA nodes: tasks have a preferred node (`sched_setnuma`).
-    pub several_nodes: bool,
-    /// The trace is simulated: it begins with empty queues and holds the fork of every task.
-    pub simulated: bool,
-}
+use crate::trace::{OthersLoad, Start};
 
 /// What is known from the records so far.
 pub struct Reader {

@@ -9,7 +9,8 @@ use schedlab_trace::Kind;
 
 use super::first::group_ahead;
 use super::Reader;
-use crate::operation::{Operation, OthersLoad, QueueWeight, TgLoad};
+use crate::operation::{Operation, QueueWeight, TgLoad};
+use crate::trace::OthersLoad;
 use crate::trace::{Address, Entry, LookAhead, Point, What, Window};
 
 impl Reader {

@@ -10,7 +10,8 @@ use super::flag::FlagBefore;
 use super::pass::{online_at_fork, per_cpu_kthread};
 use super::task::{is_fair, nice, prio, Place, Task};
 use super::Reader;
-use crate::operation::{Cause, First, Flag, Location, NewTask, Operation, Start, Wakeup, Weight};
+use crate::operation::{Cause, First, Flag, Location, NewTask, Operation, Wakeup, Weight};
+use crate::trace::Start;
 use crate::trace::{fair_policy, Entry, LookAhead, What, Window};
 
 /// The fields of a `sched_wakeup` or `sched_wakeup_new`.

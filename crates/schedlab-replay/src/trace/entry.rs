@@ -10,7 +10,7 @@ use super::change::{target, SchedChange};
 use super::pass::{averages, PassRecord};
 use super::probe::{CfsRqLoad, Point, Probe};
 use super::select::{SelectFlags, SelectProbe};
-use crate::operation::{OthersLoad, Start};
+use super::shown::{OthersLoad, Start};
 
 /// A record.
 #[derive(Clone, Copy, Debug)]

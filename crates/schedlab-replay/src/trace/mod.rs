@@ -12,6 +12,7 @@ mod probe;
 mod release;
 mod reread;
 mod select;
+mod shown;
 mod wakeups;
 #[cfg(test)]
 mod wakeups_tests;
@@ -25,4 +26,5 @@ pub use pass::{Marks, MarksAbove, PassProbe, PassRecord, TaskAverages};
 pub use probe::{Address, CfsRqLoad, GroupEntity, Point, Probe, QueueLoad, Sums};
 pub use release::release;
 pub use select::{SelectProbe, SelectState};
+pub use shown::{OthersLoad, Start};
 pub use window::Window;

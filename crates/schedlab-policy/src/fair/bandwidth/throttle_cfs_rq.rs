@@ -4,11 +4,11 @@
 //! tasks inside keep their state. Later kernels only mark the queues below; tasks leave one by one
 //! ([`super::throttle_cfs_rq_work`]).
 
-use super::pools::sched_cfs_bandwidth_slice;
 use crate::decision::{Action, Function, Pool};
 use crate::fair::arena::Counted;
 use crate::fair::cfs_rq::CfsRq;
 use crate::fair::explain::Reason;
+use crate::fair::pools::sched_cfs_bandwidth_slice;
 use crate::fair::queues::Queues;
 use crate::flags::{Dequeue, Enqueue};
 use schedlab_model::{rarely, Nanos};

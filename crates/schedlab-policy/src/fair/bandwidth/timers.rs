@@ -1,8 +1,8 @@
 //! Refills and the distribution of runtime (`sched_cfs_period_timer`, `sched_cfs_slack_timer`,
 //! `distribute_cfs_runtime`).
 
-use super::pool::Bandwidth;
-use super::pools::{sched_cfs_bandwidth_slice, MIN_EXPIRATION};
+use crate::fair::pool::Bandwidth;
+use crate::fair::pools::{sched_cfs_bandwidth_slice, MIN_EXPIRATION};
 use crate::fair::queues::Queues;
 use crate::group_id::GroupId;
 use schedlab_model::{CpuId, Nanos};

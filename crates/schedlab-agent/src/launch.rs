@@ -12,9 +12,9 @@ use rustix::event::{poll, PollFd, PollFlags};
 use rustix::process::{kill_process, pidfd_open, Pid, PidfdFlags, Signal};
 use schedlab_model::{Nanos, SEC};
 
-use super::netperf::Server;
-use super::RealProgram;
 use crate::clock;
+use crate::program::netperf::Server;
+use crate::program::RealProgram;
 use crate::shared_state::{Failure, SharedState};
 
 /// How long an interrupted program may take to print its results. A histogram is long, the other tasks of the scenario

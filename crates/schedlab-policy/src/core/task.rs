@@ -2,8 +2,8 @@
 
 use schedlab_model::{CpuId, CpuMask, Topology};
 
+use super::class_id::ClassId;
 use super::types::TaskAttr;
-use crate::class::ClassId;
 use crate::jiffies::Jiffies;
 
 /// A task's history as a waker, which `wake_wide` judges by.

@@ -1,6 +1,7 @@
-//! The parameters of a real-time task, and how a row limits the class.
+//! The parameters of a real-time task.
 
-use super::array::MAX_RT_PRIO;
+/// Priorities of the real-time class, 0 first; priority p of the system calls is 99 - p here (`MAX_RT_PRIO`).
+pub const MAX_RT_PRIO: u8 = 100;
 
 /// A policy of the class.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,13 +19,4 @@ impl RtPolicy {
     pub fn prio(self) -> u8 {
         MAX_RT_PRIO - 1 - self.priority.clamp(1, 99)
     }
-}
-
-/// How a version limits the class.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum RtLimit {
-    /// `sched_rt_runtime_us` of every `sched_rt_period_us`.
-    Throttling,
-    /// The deadline server of the fair class.
-    FairServer,
 }

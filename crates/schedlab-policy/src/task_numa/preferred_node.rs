@@ -7,10 +7,10 @@
 
 use schedlab_model::{CpuId, TaskId};
 
-use super::fbq::Fbq;
-use super::Node;
 use crate::balance::CpuIdle;
 use crate::fair::class::FairClass;
+use crate::numa::Fbq;
+use crate::numa::Node;
 
 impl FairClass<'_> {
     /// `migrate_degrades_locality` of a move in a domain of nodes. `Some(true)`: locality would be worse;

@@ -8,7 +8,7 @@ pub(crate) struct VisitedCores {
 }
 
 impl VisitedCores {
-    pub(super) fn start(&mut self, cores: usize) {
+    pub(crate) fn start(&mut self, cores: usize) {
         self.round = self.round.wrapping_add(1);
         if self.seen.len() != cores || self.round == 0 {
             self.seen = vec![0; cores];
@@ -16,11 +16,11 @@ impl VisitedCores {
         }
     }
 
-    pub(super) fn insert(&mut self, core: usize) {
+    pub(crate) fn insert(&mut self, core: usize) {
         self.seen[core] = self.round;
     }
 
-    pub(super) fn has(&self, core: usize) -> bool {
+    pub(crate) fn has(&self, core: usize) -> bool {
         self.seen[core] == self.round
     }
 }

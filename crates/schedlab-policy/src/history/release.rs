@@ -168,27 +168,27 @@ pub(crate) const fn value_at<T: Copy>(first: T, changes: &[Change<T>], release: 
 /// first sublevel with it is not known.
 macro_rules! when {
     (from $release:literal $origin:ident $text:literal) => {
-        $crate::version::release::When {
-            release: $crate::version::release::Release::new($release),
+        $crate::history::release::When {
+            release: $crate::history::release::Release::new($release),
             first: true,
-            origin: $crate::version::release::origin!($origin $text),
+            origin: $crate::history::release::origin!($origin $text),
         }
     };
     (seen $release:literal $origin:ident $text:literal) => {
-        $crate::version::release::When {
-            release: $crate::version::release::Release::new($release),
+        $crate::history::release::When {
+            release: $crate::history::release::Release::new($release),
             first: false,
-            origin: $crate::version::release::origin!($origin $text),
+            origin: $crate::history::release::origin!($origin $text),
         }
     };
 }
 
 macro_rules! origin {
     (by $commit:literal) => {
-        $crate::version::release::Origin::Commit($commit)
+        $crate::history::release::Origin::Commit($commit)
     };
     (unverified $why:literal) => {
-        $crate::version::release::Origin::Unverified($why)
+        $crate::history::release::Origin::Unverified($why)
     };
 }
 

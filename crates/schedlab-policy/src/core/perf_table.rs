@@ -13,7 +13,7 @@ const RESOLUTION: u64 = 1 << 10;
 
 /// The performance states of a performance domain.
 #[derive(Clone, Debug)]
-pub(super) struct PerfTable {
+pub(crate) struct PerfTable {
     pub cpus: Vec<CpuId>,
     /// Performance and cost of those states that are not inefficient, slowest first.
     states: Vec<(u64, u64)>,

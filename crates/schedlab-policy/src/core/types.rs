@@ -2,12 +2,12 @@
 
 use schedlab_model::{rarely, CpuId, CpuMask, Distance, Nanos, TaskId, Topology};
 
+use super::dl_policy::DlPolicy;
+use super::rt_policy::RtPolicy;
 use crate::candidate::{Candidate, CandidateView};
 use crate::decision::Function;
-use crate::dl::policy::DlPolicy;
 use crate::features::Feature;
 use crate::group_id::GroupId;
-use crate::rt::policy::RtPolicy;
 use crate::{FairPolicy, Resched};
 
 /// The attributes that a task starts with (`struct sched_attr` and its affinity).

@@ -1,28 +1,48 @@
 //! The state that the classes share: the parts of runqueues and tasks that belong to no class, and the machine (`struct
 //! rq`, `struct task_struct`).
 
+pub(crate) mod asym;
+mod available_idle_cpu;
+pub(crate) mod balance_cost;
+pub(crate) mod class_id;
+mod distribute;
+pub(crate) mod dl_policy;
+pub(crate) mod domains;
+pub(crate) mod fits_capacity;
+mod idle;
+pub(crate) mod idle_map;
+pub(crate) mod log;
+pub(crate) mod nohz;
+pub(crate) mod perf_table;
+pub(crate) mod rq;
+pub(crate) mod rt_policy;
+pub(crate) mod swqueue;
+pub(crate) mod task;
+pub(crate) mod types;
+pub(crate) mod visited_cores;
+
 use std::sync::Arc;
 
 use schedlab_model::{rarely, stream, CpuId, CpuMask, Nanos, Stream, Table, TaskId, Ties, Topology};
 
-use super::log::Log;
-use super::rq::Rq;
-use super::task::{Task, Wakee};
-use crate::asym::Asym;
-use crate::balance::domains::Domains;
-use crate::balance::nohz_state::Nohz;
-use crate::balance::swqueue_state::SwQueues;
-use crate::balance::BalanceCost;
-use crate::class::{ClassId, IDLE_TASK};
 use crate::decision::Decision;
 use crate::features::FeatureSet;
 use crate::jiffies::{Jiffies, UPTIME};
 use crate::numa::Numa;
-use crate::select::idle_map::IdleMap;
-use crate::select::visited_cores::VisitedCores;
-use crate::version::load::Signals;
+use crate::pelt::signals::Signals;
 use crate::version::placement::PlacementRules;
 use crate::{KernelConfig, TaskAttr};
+use asym::Asym;
+use balance_cost::BalanceCost;
+use class_id::{ClassId, IDLE_TASK};
+use domains::Domains;
+use idle_map::IdleMap;
+use log::Log;
+use nohz::Nohz;
+use rq::Rq;
+use swqueue::SwQueues;
+use task::{Task, Wakee};
+use visited_cores::VisitedCores;
 
 /// The duration of a test until the caller sets the time that it charges ([`crate::Sched::set_scan_cost`]), in ns, for
 /// the same CPU, a thread of its core, a CPU of its last-level cache, of its node, and of another node. Estimates,
@@ -35,7 +55,7 @@ pub struct Core {
     /// What the active CPUs share.
     pub(crate) topology: Arc<Topology>,
     /// What all CPUs share (`cpu_possible_mask`).
-    pub(super) possible: Arc<Topology>,
+    pub(crate) possible: Arc<Topology>,
     pub(crate) rules: PlacementRules,
     pub(crate) features: FeatureSet,
     pub(crate) rqs: Table<Rq>,
@@ -58,18 +78,18 @@ pub struct Core {
     pub(crate) candidates: Vec<TaskId>,
     pub(crate) log: Log,
     /// CPUs for which `vcpu_is_preempted` of the guest is a hypercall (`idle_hint = "hcall"`).
-    pub(super) asks_host: Option<Box<CpuMask>>,
+    pub(crate) asks_host: Option<Box<CpuMask>>,
     tick_nsec: Nanos,
     jiffies_at_0: Jiffies,
     /// How much of the first jiffy has passed at time 0.
-    pub(super) into_jiffy: Nanos,
+    pub(crate) into_jiffy: Nanos,
     /// The tick count as a trace shows it. `task_h_load` keeps a queue's part for a jiffy only where it is known: the
     /// simulator computes it anew each time.
     pub(crate) jiffies_shown: Option<Jiffies>,
     /// A trace shows the capacities of CPUs.
-    pub(super) capacities_shown: bool,
+    pub(crate) capacities_shown: bool,
     /// The CPU that `cpumask_any_and_distribute` returned last, by executing CPU.
-    pub(super) distribute_cpu_mask_prev: Box<[usize]>,
+    pub(crate) distribute_cpu_mask_prev: Box<[usize]>,
     /// The number of tasks ever added.
     births: u64,
     /// The classes that are bare ([`SchedClass::is_bare`](crate::class::SchedClass::is_bare)), a bit each.
@@ -89,7 +109,7 @@ pub struct Core {
 
 impl Core {
     /// Every CPU idle since time 0.
-    pub(super) fn new(config: &KernelConfig, topology: Arc<Topology>, idle_class: ClassId, bare: u32) -> Self {
+    pub(crate) fn new(config: &KernelConfig, topology: Arc<Topology>, idle_class: ClassId, bare: u32) -> Self {
         let (nr_cpus, rules) = (topology.nr_cpus(), config.placement);
         let sees_clusters = rules.cluster_domains || !topology.has_clusters();
         let topology = if sees_clusters { topology } else { Arc::new(topology.without_clusters()) };
@@ -151,25 +171,25 @@ impl Core {
     }
 
     /// Seeds the kernel's own random numbers (`sched_rng`, NI_RANDOM).
-    pub(super) fn set_seed(&mut self, seed: u64) {
+    pub(crate) fn set_seed(&mut self, seed: u64) {
         let cpus = self.topology.nr_cpus();
         self.random = (0..cpus).map(|cpu| stream(seed, &format!("sched_rng/{cpu}"))).collect();
     }
 
     /// The count of ticks rises at `tick` and whole ticks later.
-    pub(super) fn set_jiffy(&mut self, tick: Nanos) {
+    pub(crate) fn set_jiffy(&mut self, tick: Nanos) {
         self.into_jiffy = (self.tick_nsec - tick % self.tick_nsec) % self.tick_nsec;
     }
 
     /// Sets the rotors at time 0.
-    pub(super) fn set_ties(&mut self, ties: Ties) {
+    pub(crate) fn set_ties(&mut self, ties: Ties) {
         let cpus = self.topology.nr_cpus();
         let start = |cpu| ties.start(&format!("distribute_cpu_mask_prev/{cpu}"), cpus);
         self.distribute_cpu_mask_prev = (0..cpus).map(start).collect();
     }
 
     /// Adds a task of this class, with this id.
-    pub(super) fn add(&mut self, task: TaskId, mut state: Task, class: ClassId) {
+    pub(crate) fn add(&mut self, task: TaskId, mut state: Task, class: ClassId) {
         self.births += 1;
         state.birth = self.births;
         match self.tasks.get_mut(task.index()) {
@@ -180,7 +200,7 @@ impl Core {
     }
 
     /// Changes the class of a task.
-    pub(super) fn set_class(&mut self, task: TaskId, class: ClassId) {
+    pub(crate) fn set_class(&mut self, task: TaskId, class: ClassId) {
         self.tasks[task.index()].class = class;
         let higher = class.0 + 1 < self.idle_class.0;
         self.has_higher |= higher;
@@ -409,20 +429,20 @@ impl Core {
 
     /// `update_irq_load_avg` in `update_rq_clock_task` (CONFIG_PARAVIRT_TIME_ACCOUNTING): the hypervisor took this many
     /// ns from the CPU just before `now`.
-    pub(super) fn lost_time(&mut self, cpu: CpuId, now: Nanos, lost: Nanos) {
+    pub(crate) fn lost_time(&mut self, cpu: CpuId, now: Nanos, lost: Nanos) {
         let rq = &mut self.rqs[cpu.index()];
         rq.avg_irq.update_irq_load_avg(now, lost, &self.signals);
         (rq.lost, rq.lost_from) = (rq.lost + lost, Nanos::MAX);
     }
 
     /// The hypervisor takes time from the CPU from `now` on.
-    pub(super) fn loses_time_from(&mut self, cpu: CpuId, now: Nanos) {
+    pub(crate) fn loses_time_from(&mut self, cpu: CpuId, now: Nanos) {
         (self.loses_time, self.clocks_differ) = (true, true);
         self.rqs[cpu.index()].lost_from = now;
     }
 
     /// Each CPU has the `rq_clock_task` that a trace shows; the latest of them is where all clocks are.
-    pub(super) fn show_clocks(&mut self, clocks: &[Nanos]) -> Nanos {
+    pub(crate) fn show_clocks(&mut self, clocks: &[Nanos]) -> Nanos {
         let now = clocks.iter().copied().max().unwrap_or(0);
         for (rq, clock) in self.rqs.iter_mut().zip(clocks) {
             (rq.lost, rq.lost_from) = (now - clock, Nanos::MAX);

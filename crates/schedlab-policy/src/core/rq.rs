@@ -1,10 +1,10 @@
 //! The state of one CPU apart from the queues of its classes (`struct rq`).
 
-use crate::class::{ClassId, MAX_CLASSES};
+use super::class_id::{ClassId, MAX_CLASSES};
+use super::idle_map::Availability;
 use crate::jiffies::{Jiffies, UPTIME};
 use crate::pelt::sched_avg::SchedAvg;
 use crate::pelt::series::CAPACITY_SCALE;
-use crate::select::idle_map::Availability;
 use crate::version::placement::{PlacementRules, SchedIdleCpu};
 use schedlab_model::{CpuId, Nanos, TaskId};
 

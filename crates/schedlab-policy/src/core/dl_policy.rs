@@ -26,12 +26,12 @@ impl DlPolicy {
     }
 
     /// `dl_density`: runtime / deadline.
-    pub(super) fn dl_density(self) -> u64 {
+    pub(crate) fn dl_density(self) -> u64 {
         to_ratio(self.deadline, self.runtime)
     }
 
     /// `dl_is_implicit`: the deadline is the end of the period.
-    pub(super) fn dl_is_implicit(self) -> bool {
+    pub(crate) fn dl_is_implicit(self) -> bool {
         self.deadline == self.period
     }
 }

@@ -11,11 +11,11 @@ use std::cmp::Reverse;
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
-use super::access::NumaMove;
-use super::{Node, Numa};
 use crate::balance::sched_balance_find_src_group::adjust_numa_imbalance;
 use crate::fair::class::FairClass;
 use crate::jiffies::Jiffies;
+use crate::numa::access::NumaMove;
+use crate::numa::{Node, Numa};
 use crate::version::placement::NumaSlack;
 
 /// `SMALLIMP`.
@@ -75,7 +75,7 @@ struct Best {
 
 impl FairClass<'_> {
     /// `task_numa_migrate`; also how many CPUs it examined.
-    pub(super) fn task_numa_migrate(
+    pub(crate) fn task_numa_migrate(
         &mut self,
         numa: &mut Numa,
         task: TaskId,
@@ -225,7 +225,7 @@ impl FairClass<'_> {
         let group = numa.task(env.task).and_then(|state| state.group);
         let move_imp = if group.is_some() { gain.group } else { gain.task };
         let best_imp = env.best.map_or(0, |best| best.imp);
-        let counts = |task: &crate::sched::task::Task| !task.exiting && !task.attr.kthread;
+        let counts = |task: &crate::core::task::Task| !task.exiting && !task.attr.kthread;
         let curr = self.core.curr(cpu).filter(|curr| counts(&self.core.tasks[curr.index()]));
         let Some(curr) = curr else {
             return may_move && move_imp >= best_imp && self.assign(numa, env, cpu, None, move_imp, may_move);
@@ -320,20 +320,6 @@ impl FairClass<'_> {
         // A stopper needs less than a tick to move the task.
         numa.migrate_on[chosen.index()] = (env.birth, env.now + numa.tick_nsec);
         env.best = Some(Best { cpu: chosen, task: swap, imp });
-    }
-}
-
-impl Numa {
-    /// `rq->numa_migrate_on`.
-    fn is_claimed(&self, cpu: CpuId, now: Nanos) -> bool {
-        now < self.migrate_on[cpu.index()].1
-    }
-
-    /// The task has arrived at the CPU, or at another.
-    pub fn migrated(&mut self, birth: u64) {
-        if let Some(claim) = self.migrate_on.iter_mut().find(|claim| claim.0 == birth) {
-            *claim = (0, 0);
-        }
     }
 }
 

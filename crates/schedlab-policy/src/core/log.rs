@@ -32,7 +32,7 @@ pub struct Recorded {
 
 impl Log {
     /// Starts recording; `views`: with the queues, `candidates`: with the CPUs that placements examined.
-    pub(super) fn switch_on(&mut self, views: bool, candidates: bool) {
+    pub(crate) fn switch_on(&mut self, views: bool, candidates: bool) {
         (self.on, self.views_on, self.candidates_on) = (true, views, candidates);
     }
 
@@ -61,39 +61,39 @@ impl Log {
     }
 
     /// The decisions whose views are not complete, and their CPUs.
-    pub(super) fn incomplete(&self) -> Vec<(usize, CpuId)> {
+    pub(crate) fn incomplete(&self) -> Vec<(usize, CpuId)> {
         let missing = |at: &usize| self.views[*at].is_none();
         (0..self.views.len()).filter(missing).map(|at| (at, self.decisions[at].cpu)).collect()
     }
 
     /// Completes one of them.
-    pub(super) fn complete(&mut self, at: usize, view: QueueView) {
+    pub(crate) fn complete(&mut self, at: usize, view: QueueView) {
         self.views[at] = Some(view);
     }
 
     /// The decisions, oldest first.
-    pub(super) fn decisions(&self) -> &[Decision] {
+    pub(crate) fn decisions(&self) -> &[Decision] {
         &self.decisions
     }
 
     /// Forgets everything recorded so far.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.decisions.clear();
         self.views.clear();
         self.candidates.clear();
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.decisions.len()
     }
 
     /// Sets the time of the decisions recorded after the first `from` to `now`, whatever clock they were charged by.
-    pub(super) fn set_time(&mut self, from: usize, now: Nanos) {
+    pub(crate) fn set_time(&mut self, from: usize, now: Nanos) {
         self.decisions.iter_mut().skip(from).for_each(|decision| decision.now = now);
     }
 
     /// Everything recorded since the last call.
-    pub(super) fn take(&mut self) -> Vec<Recorded> {
+    pub(crate) fn take(&mut self) -> Vec<Recorded> {
         let (mut views, candidates) =
             (std::mem::take(&mut self.views).into_iter(), std::mem::take(&mut self.candidates));
         let mut candidates = candidates.into_iter().peekable();

@@ -94,7 +94,7 @@ macro_rules! choices {
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub enum $Name { $($(#[doc = $doc])+ $Variant,)+ }
 
-        impl $crate::version::table::Shown for $Name {
+        impl $crate::history::table::Shown for $Name {
             fn shown(&self) -> String {
                 match self { $($Name::$Variant => $text.to_owned(),)+ }
             }
@@ -134,8 +134,8 @@ macro_rules! rules {
         impl $Name {
             /// As in `release`.
             #[must_use]
-            pub const fn at(release: $crate::version::release::Release) -> Self {
-                use $crate::version::release::{value_at, when, Change};
+            pub const fn at(release: $crate::history::release::Release) -> Self {
+                use $crate::history::release::{value_at, when, Change};
                 Self {
                     $($field: {
                         const CHANGES: &[Change<$type>] =
@@ -147,14 +147,14 @@ macro_rules! rules {
             }
         }
 
-        pub(crate) const $TABLE: &[$crate::version::table::Rule<$Name>] = &[$(
-            $crate::version::table::Rule {
+        pub(crate) const $TABLE: &[$crate::history::table::Rule<$Name>] = &[$(
+            $crate::history::table::Rule {
                 name: $name,
                 effect: concat!($($effect),+).trim_ascii(),
                 function: $function,
-                scope: $crate::version::table::$scope,
-                history: &[$($crate::version::release::when!($how $release $origin $text),)*],
-                show: |rules| $crate::version::table::Shown::shown(&rules.$field),
+                scope: $crate::history::table::$scope,
+                history: &[$($crate::history::release::when!($how $release $origin $text),)*],
+                show: |rules| $crate::history::table::Shown::shown(&rules.$field),
                 same: |a, b| a.$field == b.$field,
                 take: |rules, from| rules.$field = from.$field,
             },

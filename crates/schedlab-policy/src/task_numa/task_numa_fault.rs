@@ -8,13 +8,13 @@
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 
-use super::access::Access;
-use super::memory::CpuPid;
-use super::scan::access_bit;
-use super::stats::{Faults, Group, Stat, ACTIVE_NODE_FRACTION};
-use super::{Node, Numa};
 use crate::fair::class::FairClass;
 use crate::jiffies::Jiffies;
+use crate::numa::access::Access;
+use crate::numa::memory::CpuPid;
+use crate::numa::scan::access_bit;
+use crate::numa::stats::{Faults, Group, Stat, ACTIVE_NODE_FRACTION};
+use crate::numa::{Node, Numa};
 
 /// `NUMA_PERIOD_SLOTS` and `NUMA_PERIOD_THRESHOLD`.
 const SLOTS: i64 = 10;
@@ -222,7 +222,7 @@ impl FairClass<'_> {
     }
 
     /// `sched_setnuma`.
-    pub(super) fn sched_setnuma(&mut self, task: TaskId, node: Node) {
+    pub(crate) fn sched_setnuma(&mut self, task: TaskId, node: Node) {
         self.core.tasks[task.index()].preferred_node = Some(node as u32);
     }
 

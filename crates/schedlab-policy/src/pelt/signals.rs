@@ -1,9 +1,9 @@
 //! The rules of load tracking over the kernel's releases.
 
-use super::table::{rules, Shown};
-use crate::pelt::series::CAPACITY_SHIFT;
-use crate::pelt::sum_floor::{SumFloor, UnchangedLoad};
-use crate::pelt::util_est::UtilEst;
+use super::series::CAPACITY_SHIFT;
+use super::sum_floor::{SumFloor, UnchangedLoad};
+use super::util_est::UtilEst;
+use crate::history::table::{rules, Shown};
 
 rules! {
     /// What of load tracking differs between releases.
@@ -104,7 +104,7 @@ impl Signals {
     /// As in the release that `text` names.
     #[cfg(test)]
     pub(crate) const fn of(text: &str) -> Signals {
-        Signals::at(crate::version::release::Release::new(text))
+        Signals::at(crate::history::release::Release::new(text))
     }
 
     /// The scale of the second signal's sum.

@@ -107,7 +107,7 @@ impl Domain {
 impl DomainState {
     /// The state after minutes of idleness: the domain was last balanced long ago, every pass found nothing to do and
     /// doubled the interval up to its maximum, and the cost of newidle balancing has decayed.
-    pub(super) fn new(weight: u32) -> Self {
+    pub(crate) fn new(weight: u32) -> Self {
         DomainState {
             last_balance: 0,
             balance_interval: 2 * u64::from(weight),

@@ -2,8 +2,8 @@
 
 use schedlab_model::{CpuId, Nanos};
 
-use super::core::Core;
 use super::rq::Rq;
+use super::Core;
 use crate::version::placement::IdleSpell;
 
 impl Core {
@@ -14,7 +14,7 @@ impl Core {
 
     /// Changes the state that the idle masks are computed from, and updates them.
     #[inline(always)]
-    pub(super) fn change_rq<T>(&mut self, cpu: CpuId, change: impl FnOnce(&mut Rq) -> T) -> T {
+    pub(crate) fn change_rq<T>(&mut self, cpu: CpuId, change: impl FnOnce(&mut Rq) -> T) -> T {
         let rq = &mut self.rqs[cpu.index()];
         let result = change(rq);
         self.idle.set(cpu, rq.availability(&self.rules));
@@ -35,7 +35,7 @@ impl Core {
         self.set_idle(cpu, false);
     }
 
-    pub(super) fn account_idle_spell(&mut self, cpu: CpuId, now: Nanos) {
+    pub(crate) fn account_idle_spell(&mut self, cpu: CpuId, now: Nanos) {
         if self.rqs[cpu.index()].idle_stamp != 0 {
             let jiffies = self.jiffies(now);
             self.rqs[cpu.index()].account_idle_spell(now, jiffies);

@@ -26,19 +26,19 @@ macro_rules! left_out {
         None
     };
     (because $why:literal) => {
-        Some($crate::version::left_out::LeftOut { from: None, until: None, why: $why })
+        Some($crate::history::left_out::LeftOut { from: None, until: None, why: $why })
     };
     (from $from:literal because $why:literal) => {
-        Some($crate::version::left_out::LeftOut {
-            from: Some($crate::version::release::Release::new($from)),
+        Some($crate::history::left_out::LeftOut {
+            from: Some($crate::history::release::Release::new($from)),
             until: None,
             why: $why,
         })
     };
     (until $until:literal because $why:literal) => {
-        Some($crate::version::left_out::LeftOut {
+        Some($crate::history::left_out::LeftOut {
             from: None,
-            until: Some($crate::version::release::Release::new($until)),
+            until: Some($crate::history::release::Release::new($until)),
             why: $why,
         })
     };
