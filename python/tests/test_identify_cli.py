@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import re
 from collections.abc import Callable
 from itertools import pairwise
@@ -167,8 +168,9 @@ ANSWERS = [
 
 @pytest.mark.parametrize(("change", "first", "second"), ANSWERS)
 def test_a_trace_that_cannot_be_judged_says_what_to_do(
-    cli: Cli, tmp_path: Path, change: Callable[[str], str], first: str, second: str
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[str], str], first: str, second: str
 ) -> None:
+    monkeypatch.setattr(identify, "QUIET_S", math.inf)  # a busy machine shows progress
     trace = tmp_path / "t.ftrace"
     trace.write_text(change(text_of(NICED)))
     code, out, err = cli("identify", str(trace))

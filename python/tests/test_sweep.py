@@ -172,7 +172,8 @@ def test_an_interrupted_sweep_goes_on_where_it_was(whole: Path, sweep: Sweep, ho
         time.sleep(0.01)  # no worker outlives the command, however that ends
     if how == signal.SIGINT:
         assert process.returncode == 130
-        assert "the same command resumes" in err
+        # On a busy machine the last run may have ended before the signal arrives.
+        assert "the same command resumes" in err or len(lines("r")) == RUNS
         assert "Traceback" not in err
     kept = Path("r/results.jsonl").read_bytes()
     with open("r/results.jsonl", "ab") as torn:

@@ -37,7 +37,7 @@ def test_the_time_before_a_request_begins_belongs_to_the_response_only() -> None
     response, request = run.metrics["service.response.p99"], run.metrics["service.request.p99"]
     assert response is not None
     assert request is not None
-    assert response > 2 * request
+    assert response > 1.5 * request
 
 
 def test_a_base_slice_alone_decides_which_task_runs() -> None:

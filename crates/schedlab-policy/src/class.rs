@@ -39,8 +39,8 @@ pub trait SchedClass {
     /// true.
     fn takes(&self, attr: &TaskAttr) -> bool;
 
-    /// Whether the class does nothing but run its tasks on their CPUs: no balancing, no timers, no server, no share of a
-    /// CPU's capacity. Core code then need not walk the classes where none of their tasks is runnable.
+    /// Whether the class does nothing but run its tasks on their CPUs: no balancing, no timers, no server, no effect on
+    /// a CPU's capacity. Core code then does not walk the classes on a CPU where none of its tasks is runnable.
     fn is_bare(&self) -> bool {
         false
     }

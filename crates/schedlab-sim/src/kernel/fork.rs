@@ -69,7 +69,8 @@ fn add_new<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, start: &Start) -> Tas
     if !start.attr.kthread {
         kernel.sched.fair.set_mm(id, u64::from(start.process), false, run.now);
     }
-    let mut task = new_task(kernel, id, start.seed);
+    let pid = if start.attr.kthread { kernel.pids.next_thread() } else { kernel.pids.next() };
+    let mut task = new_task(pid, id, start.seed);
     task.prio = start.prio;
     task.process = start.process;
     if let Some(mmap) = kernel.mmap.as_deref_mut().filter(|_| !start.attr.kthread) {
@@ -123,7 +124,7 @@ pub fn kernel_clone<S: Sink>(
     child: Child,
 ) -> Handle {
     let (id, resched) = kernel.sched.sched_fork(parent, kernel.clock_task(cpu, run.now));
-    let mut task = new_task(kernel, id, child.seed);
+    let mut task = new_task(kernel.pids.next(), id, child.seed);
     let p = &mut kernel.tasks[parent.index()];
     p.children += 1;
     task.prio = p.prio;
@@ -161,10 +162,10 @@ pub fn kernel_clone<S: Sink>(
     handle
 }
 
-fn new_task(kernel: &Kernel, id: TaskId, seed: u64) -> Task {
+fn new_task(pid: Pid, id: TaskId, seed: u64) -> Task {
     Task {
         id,
-        pid: kernel.last_pid + 1,
+        pid,
         prio: 120,
         life: Life::New,
         wait: Wait::Nothing,
@@ -197,7 +198,6 @@ fn new_task(kernel: &Kernel, id: TaskId, seed: u64) -> Task {
 
 /// Adds the task, in a new place or in that of a dead task.
 fn add<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, task: Task, name: &str) {
-    kernel.last_pid = task.pid;
     run.name(kernel.id, task.pid, name);
     kernel.checks.created(task.id);
     match kernel.tasks.get_mut(task.id.index()) {

@@ -36,6 +36,7 @@ mod non_preemptible;
 mod numa;
 mod numa_tick;
 mod percpu;
+mod pids;
 mod points;
 mod rate;
 mod resched;

@@ -13,6 +13,7 @@ use super::hotplug_state::Hotplug;
 use super::lines::{GroupLines, Tasklist};
 use super::mmap::MmapLocks;
 use super::percpu::PerCpu;
+use super::pids::Pids;
 use super::points::Points;
 use super::spinlocks::Spinlocks;
 use super::sugov::Sugov;
@@ -85,8 +86,7 @@ pub struct Kernel {
     pub switches: u64,
     /// Tasks that have not exited, those that will start later included.
     pub alive: u32,
-    /// Pid of the youngest task.
-    pub last_pid: Pid,
+    pub pids: Pids,
     /// Places of dead tasks are given to new ones.
     pub recycles: bool,
     /// Some of its tasks are the vCPUs of guests.
@@ -175,7 +175,7 @@ impl Kernel {
             timer_sequence: 0,
             switches: 0,
             alive: 0,
-            last_pid: 0,
+            pids: Pids::default(),
             recycles: true,
             is_host: !spec.guests.is_empty(),
             is_guest: false,

@@ -41,6 +41,9 @@ pub fn boot<S: Sink>(run: &mut Run<S>, kernel: &mut Kernel, programs: &mut Progr
             }
         }
     }
+    if workloads.iter().any(|workload| workload.kernel_threads) {
+        kernel.pids.keep(kernel.alive, kernel.cpus.len());
+    }
     // The next one is the last.
     programs.starts.sort_unstable_by_key(|start| Reverse(*start));
     boot_remotes(run, kernel, programs);
