@@ -63,7 +63,7 @@ RISES = [
     ("idle-states", "teo", ALONE, list(IDLE.values()), 20),
     ("idle-states", "no-core-idle", BESIDE, list(IDLE.values()), 20),
     ("memory", "without", TRIAD, list(THREADS.values()), 1.9),
-    ("housekeeping", "housekeeping", SWITCHES, list(CPUS.values()), 1.5),
+    ("housekeeping", "housekeeping", SWITCHES, list(CPUS.values()), 1.4),
     ("mmap-lock", "without", "page.pages", list(MAPPERS.values()), 1.4),
     ("mmap-lock", "mmap-lock", "faults.faults", [MAPPERS[1], MAPPERS[4]], 3),
 ]

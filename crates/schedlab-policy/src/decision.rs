@@ -257,6 +257,22 @@ impl Decision {
         }
     }
 
+    /// Gives every task another number.
+    pub fn rename(&mut self, number: impl Fn(TaskId) -> TaskId) {
+        match &mut self.action {
+            Action::Pick(task) | Action::Preempt(task) | Action::Keep(task) | Action::Expire(task) => {
+                *task = number(*task);
+            }
+            Action::Stay(task) | Action::Delay(task) | Action::Search(task) | Action::Leave(task) => {
+                *task = number(*task);
+            }
+            Action::Place(task, _) | Action::Pull(task, _) | Action::Skip(task, _) => *task = number(*task),
+            Action::Throttle(Pool::Deadline(task)) | Action::Unthrottle(Pool::Deadline(task)) => *task = number(*task),
+            Action::PickGroup(_) | Action::DelayGroup(_) | Action::Throttle(_) | Action::Unthrottle(_) => {}
+            Action::NoNewidle => {}
+        }
+    }
+
     /// Whether it is why the balancer moves nothing, which no event shows.
     #[must_use]
     pub fn is_refused_move(&self) -> bool {

@@ -152,15 +152,35 @@ impl<'a, S: Sink> Session<'a, S> {
         self.system_mut().kernel.sched.record(detail == Detail::Queues, detail != Detail::Decisions);
     }
 
-    /// The decisions since the last call.
+    /// The decisions since the last call. They name a task by its pid less 1.
     pub fn decided(&mut self) -> impl Iterator<Item = Decided> + '_ {
-        self.system_mut().kernel.sched.take_decisions().into_iter().map(|recorded| {
-            let queue = recorded.queue.map(|mut view| {
-                view.rename(pid);
-                view
-            });
-            Decided { decision: recorded.decision, queue, candidates: recorded.candidates }
+        let recorded = self.system_mut().kernel.sched.take_decisions();
+        recorded.into_iter().map(|recorded| {
+            let queue = recorded.queue.map(|view| self.with_pids(view));
+            let mut decision = recorded.decision;
+            decision.rename(|task| TaskId(self.pid_of(task).unsigned_abs().saturating_sub(1)));
+            Decided { decision, queue, candidates: recorded.candidates }
         })
+    }
+
+    /// The pid of a task; 0: the idle task.
+    #[must_use]
+    pub fn pid_of(&self, task: TaskId) -> Pid {
+        self.kernel().tasks.get(task.index()).map_or(0, |task| task.pid)
+    }
+
+    /// The task with this pid.
+    #[must_use]
+    pub fn task_of(&self, pid: Pid) -> Option<TaskId> {
+        // Sessions do not use the places of tasks again.
+        let tasks = &self.kernel().tasks;
+        let found = self.kernel().pids.order(pid).and_then(|place| tasks.get(place)).filter(|task| task.pid == pid);
+        found.or_else(|| tasks.iter().find(|task| task.pid == pid)).map(|task| task.id)
+    }
+
+    fn with_pids(&self, mut view: QueueView) -> QueueView {
+        view.rename(|task| u32::try_from(task).map_or(0, |task| self.pid_of(TaskId(task))));
+        view
     }
 
     /// The scheduler.
@@ -172,9 +192,7 @@ impl<'a, S: Sink> Session<'a, S> {
     /// A CPU's queue.
     #[must_use]
     pub fn queue(&self, cpu: CpuId) -> QueueView {
-        let mut view = self.kernel().sched.queue_view(cpu);
-        view.rename(pid);
-        view
+        self.with_pids(self.kernel().sched.queue_view(cpu))
     }
 
     /// The groups but the root, by their number in views and decisions: path, or `/autogroup-WORKLOAD`.
@@ -230,9 +248,4 @@ impl<'a, S: Sink> Session<'a, S> {
         };
         segment.mode.is_kernel()
     }
-}
-
-/// Traces count tasks from 1; 0 is idle.
-fn pid(task: Pid) -> Pid {
-    task + 1
 }

@@ -22,7 +22,7 @@ pub(super) fn decision_view(decision: &Decision, version: &Version) -> DecisionV
     DecisionView::of(decision, pid_of(decision), None, version)
 }
 
-/// The pid of the task that the decision is about; `None` if it is about a group. Pids in traces start at 1.
+/// The pid of the task that a decision of a session is about; `None` if it is about a group.
 pub(super) fn pid_of(decision: &Decision) -> Option<Pid> {
     decision.task().map(|task| task.0 as Pid + 1)
 }

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use schedlab_model::{Nanos, Pid, TaskId};
+use schedlab_model::{Nanos, Pid};
 use schedlab_policy::decision::{Action, Decision, Pool};
 use schedlab_policy::decision_view::{ActionKind, TaskState};
 use schedlab_policy::fair::{GroupId, QueueView};
@@ -437,7 +437,7 @@ fn answer(
         } else {
             vec![]
         },
-        runner: sched.curr(cpu).map(|task: TaskId| task.0 as Pid + 1),
+        runner: sched.curr(cpu).map(|task| stepper.session.pid_of(task)),
         queue: stepper.session.queue(cpu),
         throttled_by: throttled_by.map(|group| group.0),
         throttle: pool.and_then(|pool| turn.throttle(pool)).map(view),

@@ -5,6 +5,7 @@
 //! Left out: single events. `crate::timeline` has those.
 
 mod account;
+mod band;
 mod free;
 mod history;
 mod kept;
@@ -14,6 +15,7 @@ mod names;
 mod path;
 mod reduce;
 mod samples;
+mod slow;
 #[cfg(test)]
 mod tests;
 mod threads;

@@ -11,7 +11,8 @@ use super::kept::Kept;
 use super::kernel::{vcpu_of, Kernel};
 use super::names::Names;
 use super::path::{Ended, Host};
-use super::samples::{Samples, Slow};
+use super::samples::Samples;
+use super::slow::Slow;
 
 const WAKEUP_LATENCY: &str = "sched.wakeup_latency";
 /// Tasks of the fair class have this priority or a greater one (`MAX_RT_PRIO`).

@@ -6,9 +6,9 @@ use schedlab_metrics::bucket_end;
 use schedlab_model::{Nanos, Pid};
 use serde_json::json;
 
-use super::account::{Account, Band};
-use super::names::{Name, Names};
-use super::path::Ended;
+use super::band::Band;
+use super::names::Names;
+use super::slow::Slow;
 
 /// How many of the longest samples are kept one by one.
 const SLOWEST: usize = 8;
@@ -21,15 +21,6 @@ pub enum By {
     Bands(Vec<(Nanos, Nanos)>),
     /// The buckets of the histogram in the run's report, from which bands can be added up after the run.
     Buckets,
-}
-
-/// One sample.
-pub struct Slow {
-    pub ended: Ended,
-    pub kernel: usize,
-    pub cpu: usize,
-    pub program: Name,
-    pub account: Account,
 }
 
 /// The samples of one metric.
@@ -147,24 +138,4 @@ fn contains(band: &(Nanos, Nanos), ns: Nanos) -> bool {
 fn is_of_buckets(&(first, last): &(Nanos, Nanos)) -> bool {
     let ends = |ns: Nanos| bucket_end(ns) == ns;
     first.checked_sub(1).is_none_or(ends) && ends(last)
-}
-
-impl Slow {
-    fn json(&self, kernels: &[String], names: &Names) -> serde_json::Value {
-        let mut json = self.account.json(names);
-        json["ns"] = self.ended.ns.into();
-        json["at"] = self.ended.at.into();
-        json["pid"] = self.ended.pid.into();
-        json["task"] = names.of(self.program).into();
-        json["lane"] = lane(&kernels[self.kernel], self.cpu).into();
-        json
-    }
-}
-
-/// The name of a lane, as timelines have it.
-pub fn lane(kernel: &str, cpu: usize) -> String {
-    match kernel {
-        "" => format!("CPU {cpu}"),
-        _ => format!("{kernel} CPU {cpu}"),
-    }
 }

@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use schedlab_model::{CpuId, KernelId, Nanos, Pid, TaskId};
+use schedlab_model::{CpuId, KernelId, Nanos, Pid};
 use schedlab_policy::decision::Action;
 use schedlab_sim::{Detail, SimError, Watch};
 use schedlab_spec::RunSpec;
@@ -95,8 +95,7 @@ pub fn note_throttling(session: &ErasedSession<'_>, changed: bool, kernel: &mut 
 /// What has no runtime left for the task.
 fn out_of_runtime(session: &ErasedSession<'_>, pid: Pid) -> Option<String> {
     let sched = session.sched();
-    // Sessions do not use the ids of tasks again.
-    let task = TaskId(u32::try_from(pid).ok()?.checked_sub(1)?);
+    let task = session.task_of(pid)?;
     if let Some(group) = sched.fair.view().throttled_by(task) {
         return session.groups().find(|(number, _)| *number == group.0).map(|(_, path)| path);
     }

@@ -1,8 +1,9 @@
 //! Which kernels are modelled: rows of data, never a fork of the code.
 //!
 //! A rule, feature, knob or name is an entry with its value over the kernel's releases and the commit of every change
-//! ([`crate::history`]; `fair`, `placement`, `names`, [`Signals`](crate::pelt::Signals) and the tables of features and knobs). A row ([`Version`]) is a release with
-//! its deviations from the tables. Code looks up a rule in the row; it never compares versions.
+//! ([`crate::history`]; `fair`, `placement`, `names`, [`Signals`](crate::pelt::Signals) and the tables of features and
+//! knobs). A row ([`Version`]) is a release with its deviations from the tables. Code looks up a rule in the row; it
+//! never compares versions.
 
 pub(crate) mod catalogue;
 pub(crate) mod choices;

@@ -32,6 +32,17 @@ impl Pids {
         self.last
     }
 
+    /// Where in the order of creation the task of this number probably is: the kernel's threads come first.
+    pub fn order(&self, pid: Pid) -> Option<usize> {
+        let behind = self.threads_after + self.kept;
+        let place = match pid {
+            _ if pid <= self.threads_after || self.kept == 0 => pid - 1 + self.threads,
+            _ if pid <= behind => pid - 1 - self.threads_after,
+            _ => pid - 1 - self.kept + self.threads,
+        };
+        usize::try_from(place).ok()
+    }
+
     /// A thread of the kernel.
     pub fn next_thread(&mut self) -> Pid {
         self.threads += 1;
@@ -51,5 +62,7 @@ mod tests {
         pids.keep(2, 2);
         let threads = [pids.next_thread(), pids.next_thread()];
         assert_eq!((threads, pids.next(), pids.next(), pids.next()), ([3, 4], 1, 2, 11));
+        let places = [3, 4, 1, 2, 11].map(|pid| pids.order(pid));
+        assert_eq!(places, [0, 1, 2, 3, 4].map(Some));
     }
 }
