@@ -4,29 +4,45 @@
 //! the workloads; every check then applies to it as to any other. What the variants report must be the same, so the
 //! names and the metrics of workloads cannot differ.
 
+use std::sync::Arc;
+
 use toml::de::{DeArray, DeTable, DeValue};
 
 use crate::error::{quote, Result, ScenarioError};
 use crate::merge;
-use crate::scenario::{tables, Scenario};
 use crate::value::{Table, Value};
+use crate::workload::Program;
 use schedlab_model::suggest;
+use schedlab_workload::Workload;
 
 /// The keys that decide which workload a table is, and where.
 const FIXED: [&str; 4] = ["name", "use", "rt-app", "guest"];
 
-/// Gives the variants of the scenario that have `workloads` their own; `read` reads a scenario from a table.
-pub(crate) fn apply(root: &Table, scenario: &mut Scenario, read: impl Fn(&Table) -> Result<Scenario>) -> Result<()> {
-    for (index, table) in tables(root, "variant")?.iter().enumerate() {
+/// What a variant has of its own.
+pub(crate) struct Own {
+    pub workloads: Arc<Vec<Workload>>,
+    pub programs: Arc<Vec<Option<Program>>>,
+    /// The names of all metrics.
+    pub metrics: Vec<String>,
+}
+
+/// The workloads of the variants that have `workloads`, by the number of the variant. `metrics` are those of the other
+/// variants; `read` reads a scenario with one variant from a table.
+pub(crate) fn read(
+    root: &Table,
+    variants: &[Table],
+    metrics: &[String],
+    read: impl Fn(&Table) -> Result<Own>,
+) -> Result<Vec<(usize, Own)>> {
+    let mut found = Vec::new();
+    for (index, table) in variants.iter().enumerate() {
         let Some(value) = table.get("workloads") else { continue };
         let alone = alone(root, index, &value)?;
         let own = read(&root.with(&alone))?;
-        same_metrics(&value, scenario, &own)?;
-        let Some(own) = own.variants.into_iter().next() else { continue };
-        scenario.variants[index].workloads = own.workloads;
-        scenario.variants[index].programs = own.programs;
+        same_metrics(&value, metrics, &own.metrics)?;
+        found.push((index, own));
     }
-    Ok(())
+    Ok(found)
 }
 
 /// The document with this variant alone, and with its options in the tables of the workloads.
@@ -79,12 +95,11 @@ fn alone<'a>(root: &Table<'a>, index: usize, options: &Value<'a>) -> Result<DeTa
 }
 
 /// Refuses options that change which metrics there are.
-fn same_metrics(place: &Value, all: &Scenario, own: &Scenario) -> Result<()> {
-    let names = |scenario: &Scenario| -> Vec<String> {
-        scenario.metrics().iter().map(|metric| metric.name.clone()).filter(|name| !name.starts_with('/')).collect()
+fn same_metrics(place: &Value, all: &[String], own: &[String]) -> Result<()> {
+    let not_in = |others: &[String], names: &[String]| {
+        names.iter().find(|name| !name.starts_with('/') && !others.contains(name)).cloned()
     };
-    let (all, own) = (names(all), names(own));
-    let differing = all.iter().find(|name| !own.contains(name)).or(own.iter().find(|name| !all.contains(name)));
+    let differing = not_in(own, all).or_else(|| not_in(all, own));
     match differing {
         None => Ok(()),
         Some(name) => {

@@ -14,15 +14,14 @@ use crate::grouping::Grouping;
 use crate::keys::SCENARIO;
 use crate::metric::{self, Metric};
 use crate::overrides::{wrong, Overrides, Seeds, LONGEST_RUN, MOST_SEEDS};
+use crate::own_workloads::{self, Own};
 use crate::set::Set;
 use crate::source::{read, FileText};
 use crate::text::Text;
 use crate::units::show_duration;
 use crate::value::{Table, Value};
 use crate::workload::Program;
-use crate::{
-    arm, cgroup, cross_checks, guest, machine, merge, own_workloads, task_memory_checks, variant, workload, write,
-};
+use crate::{arm, cgroup, cross_checks, guest, machine, merge, task_memory_checks, variant, workload, write};
 use schedlab_model::suggest;
 
 /// A validated scenario.
@@ -123,6 +122,17 @@ impl Scenario {
     #[must_use]
     pub fn variants(&self) -> &[Variant] {
         &self.variants
+    }
+
+    fn metric_names(&self) -> Vec<String> {
+        self.metrics.iter().map(|metric| metric.name.clone()).collect()
+    }
+
+    /// The workloads of the only variant.
+    fn into_own(self, root: &Table) -> Result<Own> {
+        let metrics = self.metric_names();
+        let Some(variant) = self.variants.into_iter().next() else { return Err(root.error("there is no variant")) };
+        Ok(Own { workloads: variant.workloads, programs: variant.programs, metrics })
     }
 
     /// The metrics: those the file lists, then the defaults.
@@ -283,7 +293,10 @@ pub(crate) fn of_root(root: &Table, file: &str, stem: &str, dir: &Path, override
         uses: drafts.into_iter().map(|draft| draft.uses).collect(),
         machine,
     };
-    own_workloads::apply(root, &mut scenario, |alone| of_root(alone, file, stem, dir, overrides))?;
+    let read = |alone: &Table| of_root(alone, file, stem, dir, overrides)?.into_own(alone);
+    for (index, own) in own_workloads::read(root, &tables(root, "variant")?, &scenario.metric_names(), read)? {
+        (scenario.variants[index].workloads, scenario.variants[index].programs) = (own.workloads, own.programs);
+    }
     Ok(scenario)
 }
 

@@ -113,11 +113,11 @@ fn counts_that_are_refused() {
 
 #[test]
 fn a_guest_runs_on_the_processor_of_its_host_as_the_variant_has_it() {
-    let text = format!("{SCENARIO}physics = {{ locks = false, housekeeping = true }}\n");
+    let text = format!("{SCENARIO}physics = {{ locks = false, teo = true }}\n");
     let scenario = Scenario::parse(&text.replace("laptop-8", "xeon-1s26c-smt2"), "guests.toml", None).unwrap();
     for (variant, differs) in [("a", false), ("b", true)] {
         let spec = scenario.run_spec(variant, 1).unwrap();
-        assert_eq!(spec.machine.physics.housekeeping, differs, "{variant}");
+        assert_eq!(spec.machine.physics.teo, differs, "{variant}");
         assert_eq!(spec.machine.physics.locks, !differs, "{variant}");
         for guest in spec.guests.iter() {
             assert_eq!(guest.run.machine.physics, spec.machine.physics, "{variant}: {}", guest.name);
