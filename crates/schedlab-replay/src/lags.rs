@@ -20,11 +20,12 @@ use schedlab_model::CpuId;
 use schedlab_policy::CpuIdle;
 
 use crate::balance::Balances;
-use crate::decision::{Decision, Outcome, Unjudged};
+use crate::decision::{Decision, Outcome};
 use crate::model::Model;
 use crate::operation::{Input, Operation, Switch};
 use crate::placement::Placements;
 use crate::tally::Tally;
+use crate::unjudged::Unjudged;
 use dice::Dice;
 pub use effort::Effort;
 use past::{adds_queued, brings_unknown, ways, Entry, Followed, Hypothesis, Past, Way};

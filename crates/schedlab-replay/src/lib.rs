@@ -43,6 +43,7 @@ mod summary;
 mod tally;
 mod topology;
 mod trace;
+mod unjudged;
 mod waits;
 
 pub use answer::{Answer, Question, Why};

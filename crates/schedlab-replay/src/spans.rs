@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use schedlab_model::Nanos;
 use serde::Serialize;
 
-use crate::decision::Unjudged;
+use crate::unjudged::Unjudged;
 
 /// How many spans are kept: those with most decisions.
 const KEPT: usize = 100;

@@ -6,13 +6,14 @@ use schedlab_model::Nanos;
 
 use crate::balance::Balances;
 use crate::count::Count;
-use crate::decision::{DecisionKind, Unjudged};
+use crate::decision::DecisionKind;
 use crate::placement::Placements;
 use crate::report::{
     BalanceBaselines, BalanceReport, Baselines, Part, PlacementBaselines, PlacementReport, Report, ReschedReport,
     Score, StateScores, TaskCounts, TraceInfo, Unexplained, Unjudgeable, VruntimeSteps,
 };
 use crate::tally::{Field, Tally};
+use crate::unjudged::Unjudged;
 
 impl Score {
     /// A count as a score.

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use schedlab_model::Nanos;
 
 use crate::count::Count;
-use crate::decision::{Baseline, Decision, DecisionKind, Outcome, Unjudged};
+use crate::decision::{Baseline, Decision, DecisionKind, Outcome};
 use crate::inputs::Inputs;
 use crate::report::{Disagreement, StateMiss, StepMiss};
 use crate::spans::Spans;
+use crate::unjudged::Unjudged;
 
 /// A piece of state that a probe shows.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -5,9 +5,10 @@ use schedlab_policy::fair::GroupId;
 use schedlab_policy::Resched;
 
 use super::Model;
-use crate::decision::{At, Baseline, Decision, DecisionKind, Outcome, Unjudged};
+use crate::decision::{At, Baseline, Decision, DecisionKind, Outcome};
 use crate::operation::{Cause, Flag};
 use crate::report::Disagreement;
+use crate::unjudged::Unjudged;
 
 /// The kernel's decision and the model's, in words.
 struct Difference {

@@ -7,7 +7,7 @@ use schedlab_policy::{KernelConfig, PreemptModel, Resched, Version};
 use schedlab_trace::Header;
 
 use super::Model;
-use crate::decision::{DecisionKind, Outcome, Unjudged};
+use crate::decision::{DecisionKind, Outcome};
 use crate::groups::InitialGroups;
 use crate::operation::{
     Caller, Cause, Charge, First, Flag, Group, Input, Location, NewTask, Operation, PrevState, QueueWeight, Switch,
@@ -17,6 +17,7 @@ use crate::tally::Tally;
 use crate::topology::Machine;
 use crate::trace::Address;
 use crate::trace::OthersLoad;
+use crate::unjudged::Unjudged;
 
 const CPU: CpuId = CpuId(0);
 const RUNS: Pid = 1;
