@@ -15,6 +15,9 @@ from schedlab.timeline.windows import Window
 BINS = 800
 """Columns of the overview, which covers the whole run with the share of time that each lane was busy."""
 
+LEVEL = 6
+"""Of gzip: 9, the default of Python, takes much longer for a few percent."""
+
 
 def document(name: str, timeline: Timeline, windows: Sequence[Window], *, origin: int = 0) -> dict[str, Any]:
     """Everything within the windows, and the overview.
@@ -48,7 +51,7 @@ def document(name: str, timeline: Timeline, windows: Sequence[Window], *, origin
 def packed(found: Any) -> str:
     """Compressed and in letters that need no escape; the same for the same document."""
     text = json.dumps(found, separators=(",", ":"), allow_nan=False)
-    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+    return base64.b64encode(gzip.compress(text.encode(), compresslevel=LEVEL, mtime=0)).decode()
 
 
 def _lane(
