@@ -104,3 +104,16 @@ def test_the_cause_names_class_and_idle_cpus(ran: Any, idle: int, elsewhere: Any
         "cut": False,
     }
     assert said in rendered.cause(wait)  # type: ignore[arg-type]
+
+
+def test_records_that_only_the_switches_show_to_be_missing_are_not_said_to_be_lost_by_the_recorder(cli: Cli) -> None:
+    lines = Path("hogs.ftrace").read_text().splitlines(keepends=True)
+    switches = [at for at, line in enumerate(lines) if " sched_switch: " in line]
+    del lines[switches[len(switches) // 2]]
+    Path("gap.ftrace").write_text("".join(lines))
+    for command in ("waits", "replay"):
+        code, out, err = cli(command, "gap.ftrace")
+        assert (code, err) == (0, "")
+        text = " ".join(out.split())
+        assert "warning: at least 1 record missing from the trace; " in text
+        assert "the recorder lost" not in text

@@ -87,7 +87,7 @@ pub struct TraceInfo {
     pub cpus: usize,
     /// Records.
     pub records: u64,
-    /// Events that the recorder lost.
+    /// Events that the recorder lost, and one for each gap that only the switches show.
     pub lost: u64,
     /// Ends of wakeups (`sched_wakeup`) that the trace lacks and that were placed by the records around them.
     pub wakeups_placed: u64,

@@ -29,7 +29,7 @@ pub struct Waits {
     pub cpus: usize,
     /// Records.
     pub records: u64,
-    /// Events that the recorder lost.
+    /// Events that the recorder lost, and one for each gap that only the switches show.
     pub lost: u64,
     /// From the first record to the last.
     pub span_ns: Nanos,

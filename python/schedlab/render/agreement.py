@@ -17,6 +17,7 @@ from schedlab.native.replayed import (
     StateScores,
     TaskCounts,
 )
+from schedlab.render.cells import plural
 from schedlab.render.explanation import whom, why_lines
 from schedlab.render.grid import WIDTH, columns
 from schedlab.render.queue import task
@@ -84,7 +85,7 @@ def _head(trace: str, r: Report) -> str:
     if r["trace"]["sessions"]:
         lines.append("warning: autogroup is enabled; tasks that exist at the start are assumed to be in the root group")
     if lost := r["trace"]["lost"]:
-        lines.append(f"warning: the recorder lost {lost:,} events; the model was reset there")
+        lines.append(f"warning: at least {plural(lost, 'record')} missing from the trace; the model was reset there")
     if placed := r["trace"]["wakeups_placed"]:
         ends = f"the ends of {placed:,} wakeups were placed by the records around them"
         lines.append(f"note: the trace has no sched_wakeup; {ends}")

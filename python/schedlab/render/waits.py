@@ -29,7 +29,8 @@ def text(trace: str, found: Waits, *, task: str | None, first: int) -> str:
     span = f"{found['span_ns'] / 1e9:.6f} s"
     lines = [f"{trace}: {kernel}, {plural(found['cpus'], 'CPU')}, {found['records']:,} records, {span}"]
     if found["lost"]:
-        lines.append(f"warning: the recorder lost {found['lost']:,} events; waits across the gaps are not counted")
+        missing = f"at least {plural(found['lost'], 'record')} missing from the trace"
+        lines.append(f"warning: {missing}; waits across the gaps are not counted")
     if not tasks:
         return "\n".join([*lines, "no task waited for a CPU: the trace has no wakeup that a switch follows"])
     if task:
