@@ -40,8 +40,8 @@ def together(comparison: Comparison, a: str, b: str) -> Together | None:
 
 
 def needed(variants: int, seeds: int) -> int:
-    """The fewest seeds with which two of so many variants can be distinguished; 0 if these are enough."""
-    return fewest(seeds, comb(variants, 2))
+    """The fewest seeds with which two of so many variants can be distinguished; 0 if these are enough, or one variant."""
+    return fewest(seeds, comb(variants, 2)) if variants > 1 else 0
 
 
 def fewest(seeds: int, tests: int) -> int:
