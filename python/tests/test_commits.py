@@ -78,7 +78,10 @@ COMMITS = {
 
 TABLES = [
     *(ROOT / "crates/schedlab-policy/src/version").glob("*.rs"),
-    *(ROOT / "crates/schedlab-policy/src" / f"{name}.rs" for name in ("features", "knobs", "pelt/signals", "preempt_model")),
+    *(
+        ROOT / "crates/schedlab-policy/src" / f"{name}.rs"
+        for name in ("features", "knobs", "pelt/signals", "preempt_model")
+    ),
 ]
 """Where rules, features, knobs, names and preemption models name the commit of every change."""
 

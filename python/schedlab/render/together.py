@@ -40,7 +40,7 @@ def together(comparison: Comparison, a: str, b: str) -> Together | None:
 
 
 def needed(variants: int, seeds: int) -> int:
-    """The fewest seeds with which two of so many variants can be distinguished; 0 if these are enough, or one variant."""
+    """The fewest seeds with which two of so many variants can be distinguished; 0 if these are enough."""
     return fewest(seeds, comb(variants, 2)) if variants > 1 else 0
 
 
