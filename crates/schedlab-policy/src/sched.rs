@@ -9,7 +9,6 @@ mod balance;
 mod change;
 mod clock;
 mod dispatch;
-mod effective_cpu_util;
 mod hotplug;
 mod numa;
 mod pick;

@@ -65,7 +65,7 @@ impl SchedClass for Stop {
         true
     }
 
-    /// `wakeup_preempt_stop`: a stopper is never preempted. The idle task is.
+    /// A stopper is never preempted (`wakeup_preempt_stop`). The idle task is.
     fn wakeup_preempt(
         &mut self,
         core: &mut Core,

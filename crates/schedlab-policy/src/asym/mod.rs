@@ -6,6 +6,7 @@
 //! the schedutil governor, but the lower frequencies that it assumes do not slow execution. On machines with equal CPUs
 //! each check costs one branch.
 
+mod effective_cpu_util;
 mod find_energy_efficient_cpu;
 mod fits;
 mod misfit;
