@@ -186,6 +186,9 @@ def run(
     if "drift" in behaviour:
         # From the second to the last third.
         found["parts"] = {name: [1.0, factor + seed / 1000] for name, factor in behaviour["drift"].items()}
+    if "rest" in behaviour:
+        # The level of both.
+        found["parts"] = {name: 2 * [level * (1 + (seed % 3) / 100)] for name, level in behaviour["rest"].items()}
     if torn:
         found["trace_error"] = "t.ftrace: No space left on device"
     if check_determinism:

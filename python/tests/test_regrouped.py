@@ -75,6 +75,26 @@ def test_a_metric_that_drifts_is_named(schedlab: Schedlab, scenario: Write) -> N
     assert "in cfs" in out
 
 
+@pytest.mark.parametrize(
+    ("level", "said"),
+    [
+        (2.0, "changes by +100%, so a longer warm-up"),
+        (1.0, "does not change with certainty"),
+        (0.5, None),
+    ],
+)
+def test_a_change_that_only_the_start_of_the_run_makes_is_named(
+    schedlab: Schedlab, scenario: Write, level: float, said: str | None
+) -> None:
+    metric = {"name": P99, "of": "probe.latency", "stat": "p99", "unit": "us", "better": "lower", "margin_pct": 5.0}
+    metric |= {"help": "", "declared": True}
+    behaviour = {"cfs": {"rest": {P99: 1.0}}, "eevdf": {"factor": {P99: 0.5}, "rest": {P99: level}}}
+    out = " ".join(schedlab("compare", scenario(behaviour=behaviour, metrics=[metric], seeds=SEEDS))[1].split())
+    named = f"the change of {P99} in eevdf comes from the start of the run: in the last two thirds"
+    assert (named in out) == (said is not None)
+    assert said is None or said in out
+
+
 def boot(**changes: Any) -> dict[str, Any]:
     usual = {"kernel": "6.1", "config": None, "hz": 250, "preempt": "none", "autogroup": False, "groups": []}
     return {**usual, "ungrouped": True, "features": {}, **changes}

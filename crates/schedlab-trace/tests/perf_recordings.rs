@@ -185,3 +185,28 @@ fn what_perf_records_here_with_options_is_read_as_perf_reads_it() {
         assert!(got.len() > 2);
     }
 }
+
+/// perf writes the totals of its events at the end, without a time: they hold what the kernel has reported before, and
+/// are no records that go back in time.
+#[test]
+fn totals_of_lost_samples_at_the_end_count_once() {
+    let bytes = plain("totals");
+    // tid, time, CPU and identifier end every record.
+    let end = |time: u64| [0, time, 0, 0].map(u64::to_le_bytes).concat();
+    let kernel = record(2, &[&[1u64, 30].map(u64::to_le_bytes).concat()[..], &end(50_000)].concat());
+    let total = |count: u64| record(13, &[&count.to_le_bytes()[..], &end(0)].concat());
+    let lost = |new: &[Vec<u8>]| {
+        let (start, size) = (number(&bytes, 40), number(&bytes, 48));
+        let file = path("totals");
+        let all = [&bytes[start..start + size], &new.concat()].concat();
+        std::fs::write(&file, with_records(&bytes, &all)).unwrap();
+        let (mut reader, mut lost) = (open(&file).unwrap(), Vec::new());
+        while let Some(record) = reader.next_record().unwrap() {
+            lost.extend(Some(record.lost()).filter(|lost| *lost > 0));
+        }
+        lost
+    };
+    assert_eq!(lost(&[kernel.clone(), total(30), total(0)]), [30]);
+    assert_eq!(lost(&[kernel, total(10), total(25)]), [30, 5]);
+    assert_eq!(lost(&[total(7), total(2)]), [7, 2]);
+}

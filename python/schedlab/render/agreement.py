@@ -83,7 +83,9 @@ def _head(trace: str, r: Report) -> str:
     if row == own:
         lines += [f"warning: {word}" for word in r["refused"]]
     if r["trace"]["sessions"]:
-        lines.append("warning: autogroup is enabled; tasks that exist at the start are assumed to be in the root group")
+        lines.append(
+            "warning: autogroup is enabled; tasks whose group the trace does not name count as in the root group"
+        )
     if lost := r["trace"]["lost"]:
         lines.append(f"warning: at least {plural(lost, 'record')} missing from the trace; the model was reset there")
     if placed := r["trace"]["wakeups_placed"]:

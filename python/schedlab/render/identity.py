@@ -135,7 +135,9 @@ def _advice(ranked: Sequence[Report]) -> list[str]:
     """What to do where the answer is none, or not certain, or about a kernel that has no row."""
     best, release = ranked[0], ranked[0]["trace"]["kernel"]
     if best.get("missing") or not named(ranked):
-        return ["to do: identify the image, or a trace of `schedlab record`, which writes all that the rows need"]
+        return [
+            "to do: identify the image, or a trace of `schedlab record` in a guest, which has all that the rows need"
+        ]
     if not release or best["recorded_row"]:
         return []
     if departs(best):

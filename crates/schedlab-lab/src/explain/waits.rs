@@ -93,10 +93,15 @@ fn wait(pid: Pid, stays: &[crate::tail::Stay], woken: bool, decisions: &[Decisio
         stays.iter().filter(|stay| matches!(stay.what, What::Throttled(_))).map(|stay| stay.until - stay.from).sum();
     let near = &decisions[..decisions.partition_point(|decision| decision.now <= until)];
     let inside = &near[near.partition_point(|decision| decision.now < from)..];
-    // It may have been woken before the path reached it, and is not woken again while it waits.
+    // It may have been woken before the path reached it, but after it was picked before, and is not woken again while it
+    // waits.
     let of_task = |decision: &&Decision| woken && pid_of(decision) == Some(pid);
-    let last =
-        |wanted: &dyn Fn(&Action) -> bool| near.iter().rev().filter(of_task).find(|d| wanted(&d.action)).copied();
+    let ran = |decision: &&Decision| decision.now < from && matches!(decision.action, Action::Pick(_));
+    let ran = near.iter().rev().filter(of_task).find(ran).map(|decision| decision.now);
+    let since = |decision: &&Decision| ran.is_none_or(|ran| decision.now > ran);
+    let last = |wanted: &dyn Fn(&Action) -> bool| {
+        near.iter().rev().filter(of_task).filter(since).find(|d| wanted(&d.action)).copied()
+    };
     let here = |decision: &&Decision| decision.cpu == cpu;
     let other = inside.iter().filter(here).find(|decision| {
         matches!(decision.action, Action::Pick(_)) && pid_of(decision) != Some(pid) && decision.now < until
@@ -210,5 +215,42 @@ fn question(decision: &Decision) -> Question {
         (_, Action::Place(..)) => Question::Placement,
         (_, Action::Pick(_) | Action::PickGroup(_)) => Question::Pick,
         _ => Question::Accounting,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tail::Stay;
+    use schedlab_model::TaskId;
+    use schedlab_policy::decision::{Class, Function};
+
+    fn decision(now: Nanos, action: Action) -> Decision {
+        Decision {
+            now,
+            cpu: CpuId(0),
+            class: Class::Fair,
+            queue: GroupId::ROOT,
+            by: None,
+            action,
+            during: During::Wakeup,
+            decided_by: Function::Usual,
+            resched: Resched::No,
+            rule: "",
+            feature: None,
+            compared: [("", 0); 2],
+        }
+    }
+
+    #[test]
+    fn the_preemption_check_of_an_earlier_wakeup_is_not_that_of_this_one() {
+        let task = TaskId(6);
+        let earlier = [decision(10, Action::Preempt(task)), decision(11, Action::Pick(task))];
+        let stays = [Stay { from: 50, until: 52, what: What::Waited(0) }];
+        // It is woken on an idle CPU: nothing is decided.
+        assert_eq!(wait(7, &stays, true, &earlier).unwrap().check, None);
+        let own = decision(49, Action::Keep(task));
+        let all = [earlier[0], earlier[1], own];
+        assert_eq!(wait(7, &stays, true, &all).unwrap().check, Some(own));
     }
 }

@@ -37,6 +37,8 @@ pub struct PerfDataReader {
     settled: Nanos,
     newest: Nanos,
     last: Nanos,
+    /// Events of the records of losses that no later total of perf has counted again.
+    lost: u64,
     ended: bool,
     item: Option<Item>,
 }
@@ -55,6 +57,7 @@ impl PerfDataReader {
             settled: 0,
             newest: 0,
             last: 0,
+            lost: 0,
             ended: false,
             item: None,
         };
@@ -150,11 +153,18 @@ impl PerfDataReader {
 
     /// Events of a CPU were lost. A recording without `sample_id_all` does not say when and where.
     fn lose(&mut self, offset: u64, body: &[u8], count: u64) {
+        let layout = self.head.attrs.of_other(body, self.head.endian).unwrap_or_default();
+        let (time, cpu) = other(body, layout, self.head.endian);
+        // perf itself writes the totals of its events at the end of the file, without a time. What the kernel has
+        // reported where it was lost is in them, too.
+        let time = time.filter(|time| *time > 0);
+        let known = if time.is_none() { self.lost.min(count) } else { 0 };
+        self.lost -= known;
+        let count = count - known;
         if count == 0 {
             return;
         }
-        let layout = self.head.attrs.of_other(body, self.head.endian).unwrap_or_default();
-        let (time, cpu) = other(body, layout, self.head.endian);
+        self.lost += if time.is_some() { count } else { 0 };
         let time = time.unwrap_or(self.newest);
         let cpu = CpuId(cpu.filter(|cpu| (*cpu as usize) < MAX_CPUS).unwrap_or(0));
         self.newest = self.newest.max(time);
