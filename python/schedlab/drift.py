@@ -50,7 +50,9 @@ def _start(metric: Metric, base: Column, other: Column, seeds: Sequence[int]) ->
         return None
     if certain(rest) and (rest.estimate or 0.0) * (whole.estimate or 0.0) > 0:
         return None
-    then = f"changes by {rest.estimate:+.3g}%" if certain(rest) else "does not change with certainty"
+    change_of = rest.estimate or 0.0
+    shown = f"{change_of:+,.0f}%" if abs(change_of) >= 100 else f"{change_of:+.3g}%"
+    then = f"changes by {shown}" if certain(rest) else "does not change with certainty"
     return (
         f"the change of {metric.name} in {other.name} comes from the start of the run: in the last two thirds of the "
         f"measured time it {then}, so a longer warm-up (warmup) or run (--duration) may come to another verdict"
