@@ -93,7 +93,7 @@ fn wait(pid: Pid, stays: &[crate::tail::Stay], woken: bool, decisions: &[Decisio
         stays.iter().filter(|stay| matches!(stay.what, What::Throttled(_))).map(|stay| stay.until - stay.from).sum();
     let near = &decisions[..decisions.partition_point(|decision| decision.now <= until)];
     let inside = &near[near.partition_point(|decision| decision.now < from)..];
-    // It may have been woken before the path reached it, but after its last turn, and is not woken again while it waits.
+    // It may have been woken before the path reached it, but after it last ran, and is not woken again while it waits.
     let of_task = |decision: &&Decision| woken && pid_of(decision) == Some(pid);
     let ran = |decision: &&Decision| decision.now < from && matches!(decision.action, Action::Pick(_));
     let ran = near.iter().rev().filter(of_task).find(ran).map(|decision| decision.now);
