@@ -161,7 +161,8 @@ fn the_throttle_of_the_real_time_class_is_reported() {
         let body = format!(
             "workload = [{{ use = \"hog\", name = \"fair\" }}, \
              {{ use = \"hog\", name = \"rt\", policy = \"fifo:10\" }}]\n\
-             variant = [{{ name = \"a\", kernel = \"{kernel}\", hz = 1000 }}]\n"
+             variant = [{{ name = \"a\", kernel = \"{kernel}\", hz = 1000, \
+               physics = {{ housekeeping = false }} }}]\n"
         )
         .replace("workload", "duration = \"1500ms\"\nworkload");
         let body = body.as_str();
