@@ -3,7 +3,8 @@
 
 use schedlab_model::Pid;
 
-/// The next numbers. Those of the kernel's threads follow the tasks that start on their own; children come after both.
+/// The next numbers. As many as there are tasks that no other task forks come before those kept for the kernel's
+/// threads.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Pids {
     last: Pid,
